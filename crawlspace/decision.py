@@ -36,6 +36,10 @@ class Reason(StrEnum):
     """Refuses no URL: the rest of a page's text is left out."""
     NEEDS_BROWSER = "needs_browser"
     """Refuses no URL: what is missing of a page cannot be known."""
+    FIELD_TYPE = "field_type"
+    """Refuses no URL: values of a page are not of the type that extract.toml gives their field."""
+    NOT_EXTRACTED = "not_extracted"
+    """Refuses no URL: extract.toml could not be applied to a page."""
     ADDRESS = "address"
     PRIVATE_ADDRESS = "private_address"
     MIME_TYPE = "mime_type"
@@ -73,6 +77,8 @@ _SENTENCES = {
     Reason.PAGE_LINKS: "its page has more links than CRAWLSPACE_MAX_LINKS",
     Reason.PAGE_TEXT: "the text of a page is longer than 10,000,000 characters, and the rest is left out",
     Reason.NEEDS_BROWSER: "the page has scripts and next to no text or links: it may show its content in a browser only",
+    Reason.FIELD_TYPE: "a value of the page is not of the type that extract.toml gives its field, and left out",
+    Reason.NOT_EXTRACTED: "the rules of extract.toml could not be applied to the page within the limits of a file",
     Reason.ADDRESS: "an address rule forbids every address of the host",
     Reason.PRIVATE_ADDRESS: "the host's address is not public and no rule allows it",
     Reason.MIME_TYPE: "the document's type is not among CRAWLSPACE_MIME_TYPES",
@@ -85,7 +91,7 @@ _SENTENCES = {
 }
 
 
-OF_PAGES = frozenset({Reason.PAGE_TEXT, Reason.NEEDS_BROWSER})
+OF_PAGES = frozenset({Reason.PAGE_TEXT, Reason.NEEDS_BROWSER, Reason.FIELD_TYPE, Reason.NOT_EXTRACTED})
 """Reasons that refuse no URL: they say what is missing of a page."""
 
 

@@ -44,6 +44,8 @@ SITES_SHOWN = 20
 _MISSING = {
     Reason.PAGE_TEXT: ("text left out", "pages with more text than is kept"),
     Reason.NEEDS_BROWSER: ("need a browser?", "pages with scripts and next to no text or links"),
+    Reason.FIELD_TYPE: ("values left out", "which are not of the type that extract.toml gives their field"),
+    Reason.NOT_EXTRACTED: ("no fields taken", "pages to which extract.toml could not be applied"),
 }
 """Labels of missing parts of pages, see OF_PAGES."""
 _UNSEEN_S = 5

@@ -7,7 +7,6 @@ rule needs that. Nothing raises, whatever the page; the numbers of nodes, values
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -17,7 +16,7 @@ from lxml import etree
 
 from crawlspace.content.element_text import NodeBudget, page_text, text_of
 from crawlspace.content.exclusion_marks import EXCLUSION_MARKS, marks_in
-from crawlspace.content.extraction_rules import ExtractionRules, FieldRule, TextRule
+from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, TextRule
 from crawlspace.content.json_ld_paths import JsonLdPaths
 from crawlspace.content.markup import one_spaced
 from crawlspace.content.page import MAX_TEXT
@@ -40,16 +39,6 @@ _MAX_STEPS = 1_000_000
 
 Headers = Sequence[tuple[str, str]]
 """Names, in any case, and values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """What the rules make of a page. `fields` has several values packed; `text` is None where the page's own stays."""
-
-    fields: Mapping[str, str] = field(default_factory=dict)
-    text: str | None = None
-    misfits: Mapping[str, int] = field(default_factory=dict)
-    """By field, the number of values that were found and are not of its type."""
 
 
 class RuleValues(NamedTuple):

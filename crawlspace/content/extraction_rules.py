@@ -80,3 +80,14 @@ class ExtractionRules(msgspec.Struct, frozen=True):
 
 
 NO_RULES = ExtractionRules()
+
+
+class Extracted(msgspec.Struct, frozen=True):
+    """What the rules make of a page. `fields` has several values packed; `text` is None where the page's own stays."""
+
+    fields: dict[str, str] = {}
+    text: str | None = None
+    misfits: dict[str, int] = {}
+    """By field, the number of values that were found and are not of its type."""
+    fault: str = ""
+    """Why the rules could not be applied."""

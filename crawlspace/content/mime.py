@@ -13,6 +13,7 @@ import xtractmime
 
 from crawlspace.document import essence, is_generic
 
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 SNIFFED_BYTES = 1445
 """Number of first bytes that are examined (MIME Sniffing, section 5.2)."""
 

@@ -55,8 +55,10 @@ LETTERS: Mapping[Reason, str] = {
     Reason.SCHEME: "s",
     Reason.REPEATED_SEGMENTS: "t",
     Reason.URL_LENGTH: "u",
+    Reason.FIELD_TYPE: "v",
     Reason.CHECK_FAILED: "w",
     Reason.ACTIONS: "x",
+    Reason.NOT_EXTRACTED: "y",
     Reason.PAGE_TEXT: "z",
 }
 """Stored: a letter never gets another meaning."""

@@ -1,10 +1,11 @@
-"""The messages to and from a process that reads files (see `framing`)."""
+"""The messages to and from a process that reads files, and applies extraction rules to pages (see `framing`)."""
 
 from __future__ import annotations
 
 from msgspec import Struct, msgpack
 
 from crawlspace.content.documents.contents import FileContents, FileLimits
+from crawlspace.content.extraction_rules import Extracted, ExtractionRules
 
 HELLO = b"\1"
 """Sent by a process that is ready."""
@@ -12,7 +13,7 @@ MAX_ANSWER = 256 * 1024 * 1024
 """Bytes of an answer; the text alone may have 16 MB."""
 
 
-class FileJob(Struct, frozen=True):
+class FileJob(Struct, frozen=True, tag="file"):
     """A file to read, by its path or, if it is small, its bytes."""
 
     declared: str | None
@@ -26,11 +27,26 @@ class FileJob(Struct, frozen=True):
     limits: FileLimits = FileLimits()
 
 
-_JOBS = msgpack.Decoder(FileJob)
+class PageJob(Struct, frozen=True, tag="page"):
+    """A page, and the extraction rules that apply to it."""
+
+    body: bytes
+    charset: str | None
+    """That of the Content-Type header."""
+    url: str
+    rules: ExtractionRules
+    exclusion_marks: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...] = ()
+    is_xhtml: bool = False
+    timeout_s: float = 30.0
+
+
+_JOBS: msgpack.Decoder[FileJob | PageJob] = msgpack.Decoder(FileJob | PageJob)
 _CONTENTS = msgpack.Decoder(FileContents)
+_EXTRACTED = msgpack.Decoder(Extracted)
 
 
-def job_of(body: bytes) -> FileJob:
+def job_of(body: bytes) -> FileJob | PageJob:
     """Return the job in a message."""
     return _JOBS.decode(body)
 
@@ -38,3 +54,8 @@ def job_of(body: bytes) -> FileJob:
 def contents_of(body: bytes) -> FileContents:
     """Return the contents in an answer. Raises msgspec.DecodeError for anything else, as of a process that ran out of memory."""
     return _CONTENTS.decode(body)
+
+
+def extracted_of(body: bytes) -> Extracted:
+    """Return what was extracted, from an answer. Raises msgspec.DecodeError for anything else."""
+    return _EXTRACTED.decode(body)

@@ -1,6 +1,6 @@
-"""A process that reads files, one after the other, and that its crawl may kill at any time: `python -m crawlspace.content.documents.process`.
+"""A process that reads files, or applies extraction rules to pages, one after the other: `python -m crawlspace.content.documents.process`.
 
-It communicates by a socket that it inherits (its number is the first argument), and limits itself: memory and processor time by the system,
+Its crawl may kill it at any time. It communicates by a socket that it inherits (its number is the first argument), and limits itself: memory and processor time by the system,
 and an alarm in case the crawl has ended. The processes of a converter inherit the limits.
 """
 
@@ -18,12 +18,15 @@ from math import ceil
 from pathlib import Path
 from typing import BinaryIO
 
+from crawlspace.content.charset import decode
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
 from crawlspace.content.documents.converters import complete, convert_by_server, is_server, run_command
 from crawlspace.content.documents.framing import framed, received
-from crawlspace.content.documents.jobs import HELLO, FileJob, job_of
+from crawlspace.content.documents.jobs import HELLO, FileJob, PageJob, job_of
 from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
+from crawlspace.content.extraction_rules import Extracted
+from crawlspace.content.html import extract
 
 NICENESS = 5
 """Pages have priority over files."""
@@ -44,12 +47,26 @@ def main(descriptor: int, memory_bytes: int) -> None:
             signal.alarm(0)
 
 
-def answer(job: FileJob) -> FileContents:
-    """Return the contents of the file of a job."""
+def answer(job: FileJob | PageJob) -> FileContents | Extracted:
+    """Return the contents of the file of a job, or what its rules take from its page."""
+    if isinstance(job, PageJob):
+        return _extracted(job)
     if job.converter:
         return _converted(job)
     with _opened(job) as file:
         return read_file(file, job.declared, job.limits)
+
+
+def _extracted(job: PageJob) -> Extracted:
+    from crawlspace.content.extraction import extracted  # noqa: PLC0415 - lxml and parsel take a tenth of a second, which no file needs
+
+    html, _ = decode(job.body, job.charset, markup=True)
+    page = extract(job.body, url=job.url, charset=job.charset, xhtml=job.is_xhtml, max_links=0)
+    marks = job.exclusion_marks
+    try:
+        return extracted(job.rules, html, url=job.url, base=page.base, headers=job.headers, exclusion_marks=marks)
+    except MemoryError:
+        return Extracted(fault=TextStatus.OVER_LIMITS.sentence)
 
 
 def limit_memory(memory_bytes: int) -> None:

@@ -18,12 +18,13 @@ from scrapy.http import Response
 
 from crawlspace.config.access import SessionLogin
 from crawlspace.content.links import with_queries_in
+from crawlspace.content.mime import HTML_TYPES
 from crawlspace.content.page import Page
 from crawlspace.crawl.rendering import Rendering
 from crawlspace.decision import Render
 from crawlspace.runtime.components.archived_responses import with_dom
 from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, STATE
-from crawlspace.runtime.components.responses import HTML_TYPES, PageReader
+from crawlspace.runtime.components.responses import PageReader
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.errors import NotRenderedError, NotSent

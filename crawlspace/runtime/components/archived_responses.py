@@ -21,7 +21,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.content import ContentSettings
 from crawlspace.content.charset import charset_parameter, decode
 from crawlspace.content.fingerprint import checksum
-from crawlspace.content.mime import SNIFFED_BYTES, sniff
+from crawlspace.content.mime import HTML_TYPES, SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
 from crawlspace.crawl.rule_changes.archived import DocumentMoving, LinkJudging
 from crawlspace.document import Document
@@ -31,7 +31,7 @@ from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.middlewares import Decompression
 from crawlspace.runtime.components.requests import page_request
-from crawlspace.runtime.components.responses import HTML_TYPES, PageReader, Responses
+from crawlspace.runtime.components.responses import PageReader, Responses
 from crawlspace.runtime.components.scrapy_internals import wake
 from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.runtime.http.headers import declared_type, header_values

@@ -1,4 +1,6 @@
-"""Reads files in other processes before the callback of their response is called. Pages are fetched at full rate meanwhile.
+"""Reads files, and applies extraction rules to pages, in other processes before the callback of their response is called.
+
+Pages are fetched at full rate meanwhile.
 
 The response of a file waits in its callback. Scrapy counts it there as being parsed, up to SCRAPER_SLOT_MAX_ACTIVE_SIZE bytes of bodies;
 that of a large file is on disk, and does not count.
@@ -15,8 +17,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +32,23 @@ from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.spider import iterate_spider_output
 
 from crawlspace import private_files
-from crawlspace.content.documents.contents import FileContents, TextStatus
+from crawlspace.config.extraction import ExtractionScope
+from crawlspace.content.charset import charset_parameter
+from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
 from crawlspace.content.documents.converters import converter_for, is_server
 from crawlspace.content.documents.framing import LENGTH_BYTES, framed
-from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, FileJob, contents_of
+from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, FileJob, PageJob, contents_of, extracted_of
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES
+from crawlspace.content.extraction_rules import Extracted
+from crawlspace.content.mime import HTML_TYPES
 from crawlspace.document import essence, is_generic
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.runtime.components.requests import CONTENTS, FILE, STATE
+from crawlspace.runtime.components.requests import CONTENTS, EXTRACTED, FILE, STATE
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED, is_closing, wake
 from crawlspace.runtime.http.file_body import SUFFIX, FileBody, files_folder, prefix, remove_left
-from crawlspace.runtime.http.headers import declared_type
+from crawlspace.runtime.http.headers import declared_type, header_values
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
@@ -59,22 +66,28 @@ class FileReading:
         self._settings = session.collection.files
         folder = files_folder(session.collection)
         remove_left(folder)
-        self._processes = FileProcesses(self._settings.processes, memory_bytes=self._settings.memory_bytes, folder=folder)
+        processes = partial(FileProcesses, self._settings.processes, memory_bytes=self._settings.memory_bytes, folder=folder)
+        self._processes, self._page_processes = processes(), processes()
+        """Pages do not wait for files."""
+        rules = session.collection.extraction_rules
+        self._scope = ExtractionScope(rules) if rules else None
 
     def read_first(self, parse: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a callback that reads the file of a response, if it is one, before `parse` gets it."""
+        """Return a callback that reads the file of a response, or applies the extraction rules of a page, before `parse` gets it."""
 
         def read_and_parse(response: Response, **kwargs: Any) -> Any:
             request = response.request
             state: UrlState | None = None if request is None else request.meta.get(STATE)
-            if request is None or state is None or CONTENTS in request.meta:
+            if request is None or state is None or not request.meta.keys().isdisjoint((CONTENTS, EXTRACTED)):
                 return parse(response, **kwargs)
             body: FileBody | None = request.meta.get(FILE)
             declared = declared_type(response.headers)
             kind = self._kind(response, request, declared) if 200 <= response.status < 300 else None
             if kind is None or b"Location" in response.headers:
-                on_disk = body is not None and body.path is not None
-                return self._parsed(parse, response, kwargs, body) if on_disk else parse(response, **kwargs)
+                if body is not None and body.path is not None:
+                    return self._parsed(parse, response, kwargs, body)
+                job = None if self._scope is None else self._page_job(response, state, declared)
+                return parse(response, **kwargs) if job is None else self._extracted_and_parsed(parse, response, kwargs, job)
             self._arrived(response, state, body)
             return self._read_and_parsed(parse, response, kwargs, kind, declared)
 
@@ -83,6 +96,50 @@ class FileReading:
     def close(self) -> None:
         """End the processes. The leases of files that still wait are given back, and they are fetched again."""
         self._processes.close()
+        self._page_processes.close()
+
+    def _page_job(self, response: Response, state: UrlState, declared: str | None) -> PageJob | None:
+        """Return the job of a page that extraction rules apply to; None for any other response."""
+        assert self._scope is not None
+        rules = self._scope.of(state.url)
+        if not (rules.fields or rules.texts) or not 200 <= response.status < 300 or STOPPED in response.flags:
+            return None
+        mime, decision = document_type(self._session.space, declared, response.body)
+        if mime not in HTML_TYPES or not decision.admitted:
+            return None
+        names = {rule.expression.lower() for rule in rules.fields if rule.by == "header"}
+        return PageJob(
+            response.body,
+            None if declared is None else charset_parameter(declared),
+            url=state.url,
+            rules=rules,
+            exclusion_marks=tuple(self._session.collection.content.exclusion_marks),
+            headers=tuple((name, value) for name in sorted(names) for value in header_values(response.headers, name)),
+            is_xhtml=mime != "text/html",
+            timeout_s=self._settings.timeout_s,
+        )
+
+    async def _extracted_and_parsed(
+        self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], job: PageJob
+    ) -> AsyncIterator[Any]:
+        request = response.request
+        assert request is not None
+        if not await self._until_done(request, EXTRACTED, self._page_processes.extract(job)):
+            return
+        async for one in self._parsed(parse, response, kwargs, None):
+            yield one
+
+    async def _until_done(self, request: Request, name: str, work: Coroutine[Any, Any, Any]) -> bool:
+        """Put the result of some work into the meta of a request; return False if the crawl ends before."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait({task}, timeout=LOOK_EVERY_S))[0]:
+                if is_closing(self._crawler):
+                    return False
+            request.meta[name] = task.result()
+        finally:
+            task.cancel()
+        return True
 
     async def _read_and_parsed(
         self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], kind: str, declared: str | None
@@ -90,14 +147,8 @@ class FileReading:
         request = response.request
         assert request is not None
         body: FileBody | None = request.meta.get(FILE)
-        reading = asyncio.ensure_future(self._read(response, body, kind=kind, declared=declared))
-        try:
-            while not (await asyncio.wait({reading}, timeout=LOOK_EVERY_S))[0]:
-                if is_closing(self._crawler):
-                    return
-            request.meta[CONTENTS] = reading.result()
-        finally:
-            reading.cancel()
+        if not await self._until_done(request, CONTENTS, self._read(response, body, kind=kind, declared=declared)):
+            return
         async for one in self._parsed(parse, response, kwargs, body):
             yield one
 
@@ -199,15 +250,30 @@ class FileProcesses:
         async with self._semaphore:
             try:
                 with self._prepared(job) as prepared:
-                    return await self._read(prepared)
+                    return contents_of(await self._answer(prepared))
             except OSError as error:
                 return _unread(job, TextStatus.CRASHED, f"there is no folder for its converter: {error.strerror or error}")
+            except UnreadableFile as error:
+                return _unread(job, error.status, error.detail)
+            except MsgspecError:
+                return _unread(job, TextStatus.CRASHED, "")
 
-    async def _read(self, job: FileJob) -> FileContents:
+    async def extract(self, job: PageJob) -> Extracted:
+        """Return what extraction rules take from a page; nothing, and why, if that is not possible."""
+        async with self._semaphore:
+            try:
+                return extracted_of(await self._answer(job))
+            except UnreadableFile as error:
+                return Extracted(fault=f"{error.status.value} {error.detail}".strip())
+            except MsgspecError:
+                return Extracted(fault=TextStatus.CRASHED.value)
+
+    async def _answer(self, job: FileJob | PageJob) -> bytes:
+        """Return the answer of a process. Raises UnreadableFile if there is none."""
         try:
             process = self._idle.pop() if self._idle else self._start()
         except OSError as error:
-            return self._not_started(job, error)
+            raise self._not_started(error) from error
         try:
             return await self._ask(process, job)
         finally:
@@ -244,17 +310,17 @@ class FileProcesses:
         for folder in list(self._folders):  # tasks that wait for them may not be continued any more
             self._remove(folder)
 
-    async def _ask(self, process: _Process, job: FileJob) -> FileContents:
+    async def _ask(self, process: _Process, job: FileJob | PageJob) -> bytes:
         try:
             await asyncio.wait_for(process.begin(), START_S)
         except (OSError, EOFError, TimeoutError) as error:
-            return self._not_started(job, error)
+            raise self._not_started(error) from error
         try:
             return await asyncio.wait_for(process.run(job), job.timeout_s)
         except TimeoutError:
-            return _unread(job, TextStatus.TIMED_OUT, f"after {job.timeout_s:g} s")
-        except (OSError, EOFError, MsgspecError):
-            return _unread(job, TextStatus.CRASHED, process.how_it_ended())
+            raise UnreadableFile(TextStatus.TIMED_OUT, f"after {job.timeout_s:g} s") from None
+        except (OSError, EOFError):
+            raise UnreadableFile(TextStatus.CRASHED, process.how_it_ended()) from None
 
     def _start(self) -> _Process:
         self._ending = [one for one in self._ending if not one.is_gone()]
@@ -268,11 +334,14 @@ class FileProcesses:
             self._ending.append(process)
             process.kill()
 
-    def _not_started(self, job: FileJob, error: Exception) -> FileContents:
+    def _not_started(self, error: Exception) -> UnreadableFile:
         if not self._has_warned:
             self._has_warned = True
-            logger.error("no process that reads files can be started (%s): files are found by their name only", error)
-        return _unread(job, TextStatus.CRASHED, "the process that reads files could not be started")
+            logger.error(
+                "no process that reads files can be started (%s): files are found by their name only, and extraction rules not applied",
+                error,
+            )
+        return UnreadableFile(TextStatus.CRASHED, "the process that reads files could not be started")
 
 
 class _Process:
@@ -306,8 +375,8 @@ class _Process:
             if await self._streams[0].readexactly(len(HELLO)) != HELLO:
                 raise EOFError
 
-    async def run(self, job: FileJob) -> FileContents:
-        """Return the answer. Raises OSError, EOFError or MsgspecError if there is none."""
+    async def run(self, job: FileJob | PageJob) -> bytes:
+        """Return the answer. Raises OSError or EOFError if there is none."""
         assert self._streams is not None
         reader, writer = self._streams
         self.is_usable = False
@@ -317,9 +386,9 @@ class _Process:
         length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
         if length > MAX_ANSWER:
             raise EOFError
-        contents = contents_of(await reader.readexactly(length))
+        answer = await reader.readexactly(length)
         self.is_usable = True
-        return contents
+        return answer
 
     def how_it_ended(self) -> str:
         """Return by which signal or with which status the process has ended, if that is known already."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from logging import LoggerAdapter
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -21,10 +21,12 @@ from crawlspace.content.dates import http_time
 from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.page import page_of
 from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
+from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.headers import PageHeaders, read_headers
 from crawlspace.content.html import LINK_TAGS, extract
 from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.metadata import MetaFields
+from crawlspace.content.mime import HTML_TYPES
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
@@ -40,7 +42,7 @@ from crawlspace.errors import CrawlspaceError
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.items import Fetched, failed, is_document, keep_out, unexpected
-from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, ROBOTS, STATE, is_conditional, request_id
+from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, EXTRACTED, FILE, ROBOTS, STATE, is_conditional, request_id
 from crawlspace.runtime.components.robots import robots_body
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED
@@ -58,7 +60,6 @@ if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
 
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 IMMEDIATE_S = 1.0
 """A refresh after at most this many seconds is a redirect: the page is not meant to be read."""
 
@@ -128,6 +129,8 @@ class Responses:
         self._reader = PageReader.of(content, agent_names=self._agent_names)
         self._obey_meta_robots = content.obey_meta_robots
         self._soft_errors = collection.soft_errors
+        self._misfits: set[str] = set()
+        """Fields with values that are not of their type, for which that was logged."""
 
     def outcome(self, response: Response, state: UrlState) -> Fetched:
         """Return the outcome of a response. Where it has a page, that may become a document: see `add_document` and `add_item`."""
@@ -189,12 +192,10 @@ class Responses:
         if stopped:  # a part of a page never becomes a document
             detail = "the download was stopped"
             return Fetched(Outcome(state.id, state.url, OutcomeKind.GONE, Status.CUT_SHORT, detail=detail))
-        page = (
-            self._reader.read(response, mime=mime, declared=declared) if contents is None else self._page_of(contents, response)
-        )
+        page, lacking = self._page(response, state, contents, mime=mime, declared=declared)
         if names_another(target := _refreshed_at_once(page, headers), state, self._space):
             return Fetched(self._redirect(target, state, int(Status.SOFT_REDIRECT), response))
-        left_out = _left_out(page, needs_browser=page.may_need_browser and not self._renders(state))
+        left_out = lacking | _left_out(page, needs_browser=page.may_need_browser and not self._renders(state))
         if left_out:
             self._session.engine.count_refused(left_out)
             self._report_limits(page, state, left_out, is_file=contents is not None)
@@ -234,6 +235,41 @@ class Responses:
         modified = page.modified or (http_time(headers.last_modified) if headers.last_modified else "")
         is_lost = contents is not None and contents.status is TextStatus.TOO_LARGE
         return Fetched(outcome, None, page, None if is_lost else response.body, _on_disk(response), mime, modified)
+
+    def _page(
+        self, response: Response, state: UrlState, contents: FileContents | None, *, mime: str, declared: str | None
+    ) -> tuple[Page, dict[Reason, int]]:
+        """Return a page with the fields and the text that extraction rules take from it, and what these leave out."""
+        if contents is not None:
+            return self._page_of(contents, response), {}
+        page = self._reader.read(response, mime=mime, declared=declared)
+        extracted: Extracted | None = response.meta.pop(EXTRACTED, None)
+        if extracted is None:
+            return page, {}
+        self._report_extracted(extracted, state)
+        text = page.text if extracted.text is None else extracted.text
+        numbers = {Reason.FIELD_TYPE: sum(extracted.misfits.values()), Reason.NOT_EXTRACTED: int(bool(extracted.fault))}
+        lacking = {reason: number for reason, number in numbers.items() if number}
+        return replace(page, fields={**page.fields, **extracted.fields}, text=text), lacking
+
+    def _report_extracted(self, extracted: Extracted, state: UrlState) -> None:
+        """Log values that don't fit their type, once for each field, and why rules could not be applied."""
+        for name, number in extracted.misfits.items():
+            if name not in self._misfits:
+                self._misfits.add(name)
+                self._spider.logger.warning(
+                    "%s: %s for the field %s not of the type that extract.toml gives it, and left out; `scrapy extract` shows them. This"
+                    " is not repeated for other pages, but counted",
+                    state.url,
+                    counted(number, "value"),
+                    f"{name} is" if number == 1 else f"{name} are",
+                )
+        if extracted.fault:
+            self._spider.logger.warning(
+                "%s: the rules of extract.toml could not be applied (%s), and the document is without them",
+                state.url,
+                extracted.fault,
+            )
 
     def _links(self, page: Page, headers: PageHeaders) -> list[str]:
         """Return the links to follow. The canonical page of a Link header, and the URL of a Refresh header, are such as those of elements."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlspace.content.extraction import MAX_JOINED, MAX_VALUE, MAX_VALUES, Extracted, extracted
-from crawlspace.content.extraction_rules import ExtractionRules, FieldRule, TextRule
+from crawlspace.content.extraction import MAX_JOINED, MAX_VALUE, MAX_VALUES, extracted
+from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, TextRule
 from crawlspace.content.html import extract
 from crawlspace.document import Values, values_of
 

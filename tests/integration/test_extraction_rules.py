@@ -1,0 +1,92 @@
+"""Documents of crawled and of archived pages have what extract.toml takes from them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.conftest import MakeProject, Project
+from tests.integration.stored import ARCHIVED, collection, shared
+from tests.sites import Answer, Site, html, page, serve, text
+
+SHOP = "<title>{title}</title><nav>Menu</nav><h1>{title}</h1><p class=price>{price}</p><div id=content>All about it</div><a href=/wiki>w</a>"
+
+
+def shop(title: str, price: str, **headers: str) -> Answer:
+    return html(SHOP.format(title=title, price=price), headers=headers)
+
+
+SITE = {
+    "/": page("Home", links=["/shop/a", "/shop/b", "/shop/c", "/plain.txt"]),
+    "/shop/a": shop("A", "1.234,50 €", **{"X-Team": "Pumps"}),
+    "/shop/b": shop("B", "call us"),
+    "/shop/c": shop("C", "20"),
+    "/plain.txt": text("price: 7"),
+    "/wiki": page("Wiki", text="a wiki"),
+}
+RULES = """
+[[field]]
+name = "price"
+where = "{url}shop/*"
+css = ".price::text"
+type = "number"
+[[field]]
+name = "team"
+header = "x-team"
+[[text]]
+where = "{url}shop/"
+only = ["#content"]
+"""
+
+
+def documents(demo: Project) -> dict[str, dict[str, Any]]:
+    lines = demo.scrapy("export", "demo", "-O", "-:jsonl").succeeded().stdout.splitlines()
+    return {(one := json.loads(line))["title"]: {**one["fields"], "text": one["text"]} for line in lines}
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_documents_have_what_the_rules_take_and_a_change_needs_no_request(project: MakeProject, *, is_shared: bool) -> None:
+    with serve(Site(SITE)) as server:
+        url = server.url("/")
+        demo = project(collection(url, settings=ARCHIVED) | {"demo/extract.toml": RULES.format(url=url)})
+        if is_shared:
+            shared(demo)
+        crawled = demo.crawl("demo").succeeded()
+        found = documents(demo)
+        assert found.pop("Home").keys() == found.pop("Wiki").keys() == {"text"}
+        assert found == {
+            "A": {"price": "1234.5", "team": "Pumps", "text": "All about it"},
+            "B": {"text": "All about it"},
+            "C": {"price": "20", "text": "All about it"},
+            "plain.txt": {"text": "price: 7"},
+        }
+        warning = "shop/b: 1 value for the field price is not of the type that extract.toml gives it, and left out"
+        assert crawled.stderr.count(warning) == 1
+        assert "values left out" in demo.scrapy("status", "demo").succeeded().stdout
+        asked = len(server.paths())
+        file = demo.collections / "demo" / "extract.toml"
+        file.write_text(f'[[field]]\nname = "cost"\nwhere = "{url}shop/"\ncss = ".price"\n', encoding="utf-8")
+        demo.scrapy("reindex", "demo", "--extract", "--processes", "1").succeeded()
+        assert len(server.paths()) == asked
+    found = documents(demo)
+    assert found["A"] == {"cost": "1.234,50 €", "text": "Menu A 1.234,50 € All about it w"}
+    assert found["B"]["cost"] == "call us"
+
+
+def test_a_page_on_which_the_rules_fail_is_indexed_without_them(project: MakeProject) -> None:
+    """libxml2 takes minutes for a tag with very many attributes."""
+    slow = "<p " + " ".join(f"a{n}=1" for n in range(400_000)) + ">slow</p>"
+    with serve(Site({"/": page("Home", links=["/slow", "/next"]), "/slow": html(slow), "/next": page("Next")})) as server:
+        own = ARCHIVED + "CRAWLSPACE_FILE_TIMEOUT = 1\n"
+        demo = project(
+            collection(server.url("/"), settings=own) | {"demo/extract.toml": '[[field]]\nname = "a"\ncss = "title"\n'}
+        )
+        crawled = demo.crawl("demo").succeeded()
+    assert (
+        "slow: the rules of extract.toml could not be applied (timed out after 1 s), and the document is without them"
+        in crawled.stderr
+    )
+    assert documents(demo)["Next"]["a"] == "Next"
+    assert {one.get("a") for one in documents(demo).values()} == {"Home", "Next", None}
