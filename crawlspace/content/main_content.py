@@ -17,6 +17,7 @@ from lxml.etree import iterwalk, tostring
 from lxml.html import HtmlElement
 
 from crawlspace.content.markup import INLINE, collapsed
+from crawlspace.content.tree import is_sign
 
 LEAST_SHARE = 0.05
 """Share of a page's words that its main content has at least."""
@@ -25,8 +26,8 @@ _LEAST_SHARE_OF_PARTS = 1 / 3
 _FOUND_SHARE = 0.9
 """Share of trafilatura's words that an element has which is taken for the content."""
 _MOST_WORDS_OF_A_BOX = 300
-_MOST_OF_A_SIGN = 3
-"""Characters of the sign of a permalink, such as ¶."""
+_MOST_WORDS_OF_A_LINK = 4
+"""Words of a link that leads past the navigation, and of the title of a table of contents."""
 _LEAST_LINKS_OF_A_TOC = 3
 
 _NAVIGATION_ROLES = frozenset("navigation banner contentinfo search complementary menu menubar dialog alertdialog".split())
@@ -41,11 +42,11 @@ _NAVIGATION_NAMES = frozenset(
 """Ids and classes of navigation."""
 _GENERATOR_NAMES = frozenset(
     # Sphinx, MkDocs, Doxygen
-    "sphinxsidebar related rst-footer-buttons rst-versions navpath nav-path tabs tabs2 tabs3 side-nav top nav"
+    "sphinxsidebar related rst-footer-buttons rst-versions navpath nav-path tabs tabs2 tabs3 side-nav #top nav"
     # DocBook, GTK-Doc, Texinfo, LaTeX2HTML
     " navheader navfooter navigation nav-panel node-navigation"
     # Javadoc, Haddock, Qt, Apache, AsciiDoc
-    " topnav bottomnav subnav fixednav package-header synopsis toplang bottomlang path footer footer-text menu-bar menu".split()
+    " topnav bottomnav subnav fixednav package-header toplang bottomlang #path footer footer-text menu-bar menu nosearch".split()
 )
 """Ids and classes of navigation and footers, on pages without elements for their content."""
 _HEADER_NAMES = frozenset({"header", "page-header"})
@@ -65,6 +66,7 @@ _TOC_NAMES = frozenset("toc contents table-of-contents quickview local-toc page-
 _TOC_TITLES = frozenset(
     {"contents", "table of contents", "on this page", "index", "inhalt", "inhaltsverzeichnis", "sommaire", "目次", "目录"}
 )
+_WORD = re.compile(r"\w+")
 _LISTS = frozenset({"ul", "ol", "dl"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 
@@ -77,7 +79,7 @@ def main_elements(root: HtmlElement) -> list[HtmlElement]:
     5 % of the page's words is none, so that no page is empty because of this. `root` is that of `page_tree`.
     """
     body = root.find("body")
-    page = _Page(body)
+    page = _CountedPage(body)
     mains = page.outermost([body], lambda node: node.tag == "main" or _role(node) == "main")
     if page.take(mains, LEAST_SHARE, is_navigation=page.is_navigation):
         return mains
@@ -131,7 +133,7 @@ class _Count(NamedTuple):
     links_elsewhere: int
 
 
-class _Page:
+class _CountedPage:
     """The elements of a page with what is in each. They are counted once, so that looking at each takes no more time than its length."""
 
     def __init__(self, body: HtmlElement) -> None:
@@ -227,7 +229,7 @@ class _Page:
         """Return whether an element is no content, even in an element for the content."""
         tag = node.tag
         if tag == "a":
-            return self._is_sign(node)
+            return is_sign(node) or self._is_skip_link(node)
         if tag in ("nav", "footer") or _role(node) in _NAVIGATION_ROLES:
             return True
         if tag in INLINE or tag in _HEADINGS:
@@ -265,7 +267,7 @@ class _Page:
         following = node.getnext()
         return (
             following is not None
-            and self._counts[node].words <= _MOST_OF_A_SIGN
+            and self._counts[node].words <= _MOST_WORDS_OF_A_LINK
             and self.is_local_toc(following)
             and text_of([node]).casefold().rstrip(":") in _TOC_TITLES
         )
@@ -278,14 +280,13 @@ class _Page:
             and self._counts[node].words <= _MOST_WORDS_OF_A_BOX
         )
 
-    def _is_sign(self, node: HtmlElement) -> bool:
-        """Return whether a link is the sign of a permalink, or leads past the navigation."""
-        if node.get("href", "")[:1] != "#" or self._counts[node].words > _MOST_OF_A_SIGN + 1:
-            return False
-        text = text_of([node])
-        if any("skip" in name for name in _names(node)):
-            return True
-        return len(text) <= _MOST_OF_A_SIGN and not any(map(str.isalnum, text)) and next(node.iter("img"), None) is None
+    def _is_skip_link(self, node: HtmlElement) -> bool:
+        """Return whether a link leads past the navigation."""
+        return (
+            node.get("href", "")[:1] == "#"
+            and self._counts[node].words <= _MOST_WORDS_OF_A_LINK
+            and any("skip" in name for name in _names(node))
+        )
 
 
 def _role(node: HtmlElement) -> str:
@@ -293,11 +294,12 @@ def _role(node: HtmlElement) -> str:
 
 
 def _names(node: HtmlElement) -> set[str]:
-    """Return the id and the classes of an element, in lower case."""
+    """Return the id and the classes of an element, in lower case; the id also with a `#`."""
     attributes = node.attrib
     if not attributes:
         return set()
-    return set(f"{attributes.get('id', '')} {attributes.get('class', '')}".lower().split())
+    identifier = attributes.get("id", "")
+    return set(f"{identifier} {'#' if identifier else ''}{identifier} {attributes.get('class', '')}".lower().split())
 
 
 def _remove(node: HtmlElement) -> None:
@@ -318,18 +320,20 @@ def _found_by_trafilatura(root: HtmlElement, body: HtmlElement) -> HtmlElement |
     from trafilatura import bare_extraction  # noqa: PLC0415 - an extra
 
     try:
-        found = bare_extraction(
-            tostring(root, encoding="unicode", method="html"), fast=True, include_comments=False, as_dict=True
-        )
+        found = bare_extraction(tostring(root, encoding="unicode", method="html"), fast=True, include_comments=False)
     except Exception:  # noqa: BLE001 - a library that reads any page of anybody
         return None
-    wanted = Counter(str(found["text"]).split()) if found and found.get("text") else Counter()
+    wanted = Counter(_WORD.findall(found.text or "")) if found is not None else Counter()
     least = _FOUND_SHARE * wanted.total()
     if not least:
         return None
     best = body
     while True:
-        parts = [node for node in best if node.tag not in INLINE and (Counter(text_of([node]).split()) & wanted).total() >= least]
+        parts = [
+            node
+            for node in best
+            if node.tag not in INLINE and (Counter(_WORD.findall(text_of([node]))) & wanted).total() >= least
+        ]
         if not parts:
             return best
         best = parts[0]

@@ -53,7 +53,7 @@ def inline_markdown(pieces: Sequence[Inline], *, in_cell: bool = False, in_headi
 
     Emphasis that Markdown cannot express, such as that of a part of a word that ends with a sign, is left out.
     """
-    writer = _Writer(one_line=in_cell or in_heading)
+    writer = _InlineWriter(one_line=in_cell or in_heading)
     for piece in _with_whole_code(pieces):
         writer.write(piece)
     text = writer.result()
@@ -91,7 +91,7 @@ def _with_whole_code(pieces: Sequence[Inline]) -> list[Inline]:
     return [Inline(same[0].kind, "".join(piece.text for piece in same), same[0].url) for same in found]
 
 
-class _Writer:
+class _InlineWriter:
     """The Markdown so far as parts, and the starts of what is open in it, as positions of parts."""
 
     def __init__(self, *, one_line: bool) -> None:

@@ -33,6 +33,7 @@ MAX_ATTRIBUTES = 100
 _SHOWN, _LEFT_OUT, _DROPPED = 0, 1, 2
 """What is kept of a text and the tag after it: all; the tag, unless it is void; nothing."""
 _DROPPED_RAW = RAW_TEXT - {"title", "textarea", "xmp", "plaintext"} | {"!script"}
+_NEVER_ELEMENTS = _DROPPED_RAW | {"title", "noscript"}
 _IN_HEAD = frozenset({"base", "link", "meta"})
 _NO_BREAK = INLINE | {"area", "base", "html", "title", "!", "!script", "noscript", "template", *_DROPPED_RAW}
 """Elements that don't separate words where they are not in the tree."""
@@ -49,9 +50,15 @@ _ENDS_IN_TABLE = {
 }
 """The open elements of the same table that a start tag ends."""
 
+_MOST_TEXTS = 5
+"""Texts in the link of a sign."""
+
 _NAME = re.compile(r"[a-z_][a-z0-9_.:-]*")
 _NOT_IN_XML = re.compile("[\0-\x08\x0b\x0e-\x1b\ud800-\udfff\ufffe\uffff]")
 _SPACE_NOT_IN_XML = re.compile("[\x0c\x1c-\x1f]")
+
+_SIGNS = frozenset("¶#§†‡^↑↩∞🔗⚓⌘\uf0c1\ue157\ufe0e\ufe0f[]")
+"""Characters of the links that lead to a heading itself; Sphinx's themes have some of their own fonts."""
 
 _make = HTMLParser().makeelement
 
@@ -76,6 +83,8 @@ def page_tree(html: str, *, xhtml: bool = False, exclusion_marks: Collection[str
             if name == "title" and not foreign and kept[at] != _DROPPED:
                 builder.title(texts[at + 1])
             builder.without_element(name)
+        elif name.removeprefix("/") in _NEVER_ELEMENTS:
+            builder.without_element(name)  # without an end tag, in XHTML: its text is shown
         elif name in ("svg", "math"):
             foreign += not attributes[at].endswith("/")
             builder.start(name, attributes[at], is_void=attributes[at].endswith("/"))
@@ -90,6 +99,14 @@ def page_tree(html: str, *, xhtml: bool = False, exclusion_marks: Collection[str
                 builder.start(name, attributes[at], is_void=is_void)
     builder.close()
     return builder.root
+
+
+def is_sign(link: HtmlElement) -> bool:
+    """Return whether a link to a part of the page has no text but a sign, such as ¶: the permalink of a heading."""
+    if link.get("href", "")[:1] != "#" or next(link.iter("img", "svg"), None) is not None:
+        return False
+    texts = list(islice(link.itertext(), _MOST_TEXTS + 1))
+    return len(texts) <= _MOST_TEXTS and _SIGNS.issuperset("".join("".join(texts).split()))
 
 
 def _kept_texts(names: Sequence[str], attributes: Sequence[str], marks: frozenset[str]) -> bytearray:

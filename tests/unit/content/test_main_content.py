@@ -13,6 +13,7 @@ from tests.growth import is_linear
 from tests.quick import some
 from tests.unit.content.test_tree import PIECES
 
+DOXYGEN_TITLE = "<div class=headertitle><div class=title>a</div></div>"
 NAV = "<nav><a href=/>Home</a> <a href=/all>All</a></nav>"
 MAIN: dict[str, tuple[str, str]] = {
     # html; "x" words are left out
@@ -53,8 +54,7 @@ MAIN: dict[str, tuple[str, str]] = {
     # generators
     "Sphinx": ("<div class=related>x</div><div class=document><div class=body>a b</div></div><div class=sphinxsidebar>x</div>", "a b"),
     "Doxygen": (
-        "<div id=top>x</div><div class=header><div class=summary>x</div><div class=headertitle><div class=title>a</div></div></div>"
-        "<div class=contents>b c</div>",
+        f"<div id=top>x</div><div class=header><div class=summary>x</div>{DOXYGEN_TITLE}</div><div class=contents>b c</div>",
         "a b c",
     ),
     "DocBook": ("<div class=navheader>x</div><div class=sect1><div class=titlepage><h2>a</h2></div>b</div><div class=navfooter>x</div>", "a b"),
@@ -62,6 +62,7 @@ MAIN: dict[str, tuple[str, str]] = {
     "GTK-Doc": ("<table class=navigation><tr><td>x</table><div class=refentry>a b</div><div class=footer>x</div>", "a b"),
     "Texinfo": ("<div class=section><div class=nav-panel>x</div><h2>a</h2>b</div>", "a b"),
     "Pod2HTML": ("<ul id=index><li><a href=#a>x</a><li><a href=#b>x</a><li><a href=#c>x</a></ul><h1 id=a>a</h1>b", "a b"),
+    "Haddock": ("<div id=package-header>x</div><div id=content><div class=top>a b</div><div class=top>c</div></div>", "a b c"),
     "LaTeX2HTML": ("<div class=navigation>x</div><h1>a</h1>b<div class=navigation>x</div>", "a b"),
 }  # fmt: skip
 
@@ -91,12 +92,12 @@ def test_text_breaks_words_where_a_browser_does(html: str, text: str) -> None:
 @pytest.mark.skipif(not has_trafilatura(), reason="trafilatura is an extra")
 def test_a_page_without_elements_for_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main_content, "has_trafilatura", lambda: True)
-    links = "".join(f"<td><a href={number}>Link {number}</a></td>" for number in range(20))
+    links = "".join(f"<a href={number}>Link {number}</a> | " for number in range(20))
     paragraphs = "".join(
         f"<p>The report number {number} says, at some length, what has been found in this year, and why.</p>"
         for number in range(20)
     )
-    found = main_text(f"<table><tr>{links}</table><div><h1>Report</h1>{paragraphs}</div>")
+    found = main_text(f"<div><div>{links}</div><div><h1>Report</h1>{paragraphs}</div></div>")
     assert found.startswith("Report The report number 0 says")
 
 
