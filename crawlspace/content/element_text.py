@@ -7,11 +7,10 @@ from collections.abc import Collection
 from lxml import etree
 
 from crawlspace.content.exclusion_marks import BODY, LEFT_OUT, mode_of, switched
-from crawlspace.content.html import INLINE_NAMES
-from crawlspace.content.markup import collapsed
+from crawlspace.content.markup import INLINE, collapsed
 from crawlspace.content.selectors import Node
 
-_INLINE = frozenset([*INLINE_NAMES, "html", "base", "area"])
+_INLINE = frozenset([*INLINE, "html", "base", "area"])
 _NOT_SHOWN = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "template", "title"})
 _EVENTS = ("start", "end", "comment", "pi")
 _PLAIN = frozenset({"comment", "pi"})

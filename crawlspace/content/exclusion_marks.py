@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from crawlspace.content.markup import attributes_of
+from crawlspace.content.markup import VOID, attributes_of
 
 EXCLUSION_MARKS = (
     *("googleoff", "noindex", "data-nosnippet"),
@@ -24,14 +24,13 @@ _COMMENT = re.compile(r"<!--\s*+(?:google(off|on)\s*+:\s*+(index|all|snippet)\b[
 _NOINDEX = re.compile(r"<(?:!--\s*+)?noindex[\s>/-]", re.IGNORECASE)
 _FLAGS = ("noindex", "googleoff-index", "googleoff-snippet")
 """Tags that hold until their end tag, whatever is open by then: the marks need not be nested."""
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-_BLOCKS = frozenset(
+BLOCKS = frozenset(
     "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr"
     " main menu nav ol p pre search section table ul".split()
 )
 _CELLS = frozenset({"td", "th"})
 _ENDED_BY = {
-    **dict.fromkeys(_BLOCKS, frozenset({"p"})),
+    **dict.fromkeys(BLOCKS, frozenset({"p"})),
     "li": frozenset({"li", "p"}),
     **dict.fromkeys(("dt", "dd"), frozenset({"dt", "dd", "p"})),
     **dict.fromkeys(_CELLS, _CELLS | {"p"}),
@@ -105,7 +104,7 @@ def marked_texts(names: Sequence[str], attributes: Sequence[str], marks: frozens
                     break
         elif name in flags:
             flags[name] = name != "noindex" or "noindex" in marks
-        elif name and name[0] != "!" and name not in _VOID:
+        elif name and name[0] != "!" and name not in VOID:
             while open_elements and open_elements[-1][0] in _ENDED_BY.get(name, ()):
                 number[open_elements.pop()[0]] -= 1
             mode = open_elements[-1][1] if open_elements else 0

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from crawlspace.content.charset import decode
 from crawlspace.content.exclusion_marks import EXCLUSION_MARKS, marked_texts, marks_in, with_tags
 from crawlspace.content.links import MARK, NO_OTHERS, LinkAttributes, is_link, page_target, parse_refresh, target
-from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
+from crawlspace.content.markup import INLINE, attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
 from crawlspace.content.metadata import MAX_METAS, NO_META_FIELDS, MetaFields, absolute, meta_names, page_fields
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
@@ -36,16 +36,11 @@ MAX_HEADING = 300
 MAX_ALTERNATES = 200
 """Languages in which a page names itself."""
 
-INLINE_NAMES = (
-    "a abbr acronym b basefont bdi bdo big blink cite code data del dfn em font i ins kbd link mark meta nobr param q rb ruby s samp slot"
-    " small source span strike strong sub sup time track tspan tt u var wbr"
-).split()
-"""Elements that do not separate words."""
 _NOT_SHOWN = (
     "area base html title /title script /script style /style noembed /noembed noframes /noframes /iframe template /template noscript"
     " /noscript ! !script"
 )
-_ALONG = frozenset(["", *_NOT_SHOWN.split(), *INLINE_NAMES, *(f"/{name}" for name in INLINE_NAMES)])
+_ALONG = frozenset(["", *_NOT_SHOWN.split(), *INLINE, *(f"/{name}" for name in INLINE)])
 """Tags that don't separate words."""
 
 _SPACE = r"\t\n\f\r "

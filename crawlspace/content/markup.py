@@ -25,6 +25,13 @@ from itertools import islice
 
 RAW_TEXT = frozenset({"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"})
 """Elements whose content is text up to their end tag."""
+VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+"""Elements without content and end tag."""
+INLINE = frozenset(
+    "a abbr acronym b basefont bdi bdo big blink cite code data del dfn em font i ins kbd link mark meta nobr param q rb ruby s samp slot"
+    " small source span strike strong sub sup time track tspan tt u var wbr".split()
+)
+"""Elements that don't separate words."""
 
 _SPACE = r"\t\n\f\r "
 _VALUE = rf"""=[{_SPACE}]*+(?:"[^"]*+"?|'[^']*+'?|[^{_SPACE}>"'][^{_SPACE}>]*+)?"""
