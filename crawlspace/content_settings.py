@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
@@ -28,6 +28,9 @@ class ContentSection(Section, frozen=True):
     )
     """[Marks](collections.md#parts-that-a-page-leaves-out) by which pages leave parts of themselves out of the index. Empty: all
     is taken."""
+    CRAWLSPACE_MAIN_CONTENT: Literal["all", "main"] = "all"
+    """What the text of a page is taken from: all of it, or its [main content](collections.md#main-content), without navigation,
+    header and footer. `"main"` needs trafilatura: `pip install "crawlspace[article]"`."""
     CRAWLSPACE_CHECKSUM_CUT_OFF: Whole = 0
     """Bytes from the start of the text that count when pages are compared. 0: all."""
     CRAWLSPACE_CHECKSUM_TITLE: bool = True

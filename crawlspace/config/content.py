@@ -16,7 +16,7 @@ from crawlspace.content.documents.converters import FILE, command_words, is_serv
 from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.links import ANY, LinkAttributes
 from crawlspace.content.metadata import MetaFields
-from crawlspace.content.page import EXTRACTION
+from crawlspace.content.page import EXTRACTION, has_trafilatura
 from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings
 from crawlspace.document import field_fault
 from crawlspace.errors import SettingError, did_you_mean
@@ -49,6 +49,8 @@ class ContentSettings:
     max_links: int
     meta_fields: MetaFields
     exclusion_marks: frozenset[str]
+    is_main: bool
+    """The text is that of the main content."""
     checksum_cut_off: int
     checksum_title: bool
     obey_meta_robots: bool
@@ -66,7 +68,7 @@ class ContentSettings:
     def text_and_fields(self) -> tuple[object, ...]:
         """What text and fields are taken from, sorted; empty with the defaults."""
         left = sorted(set(EXCLUSION_MARKS) - self.exclusion_marks)
-        return tuple(filter(None, [left, sorted(self.meta_fields.items())]))
+        return tuple(filter(None, [left, sorted(self.meta_fields.items()), "main" if self.is_main else ""]))
 
 
 def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> ContentSettings:
@@ -79,6 +81,7 @@ def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> Conten
         max_links=given.CRAWLSPACE_MAX_LINKS,
         meta_fields=read_meta_fields(given.CRAWLSPACE_META_FIELDS),
         exclusion_marks=_exclusion_marks(given.CRAWLSPACE_EXCLUSION_MARKS),
+        is_main=_is_main(given.CRAWLSPACE_MAIN_CONTENT),
         checksum_cut_off=given.CRAWLSPACE_CHECKSUM_CUT_OFF,
         checksum_title=given.CRAWLSPACE_CHECKSUM_TITLE,
         obey_meta_robots=robots_obey if meta_robots is None else meta_robots,
@@ -136,6 +139,16 @@ def _exclusion_marks(words: Sequence[str]) -> frozenset[str]:
             meant = did_you_mean(word, EXCLUSION_MARKS, f"it may hold {', '.join(EXCLUSION_MARKS)}")
             raise SettingError(f"CRAWLSPACE_EXCLUSION_MARKS has {quoted(word)}: {meant}")
     return frozenset(found)
+
+
+def _is_main(content: str) -> bool:
+    """Raises SettingError."""
+    if content == "main" and not has_trafilatura():
+        raise SettingError(
+            'CRAWLSPACE_MAIN_CONTENT is "main", and trafilatura, which finds the content of pages that do not mark it, is not installed:'
+            " pip install 'crawlspace[article]', or trafilatura itself"
+        )
+    return content == "main"
 
 
 def read_meta_fields(value: object) -> MetaFields:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from lxml.etree import iterwalk, tostring
 from lxml.html import HtmlElement
 
 from crawlspace.content.markup import INLINE, collapsed
+from crawlspace.content.page import has_trafilatura
 from crawlspace.content.tree import is_sign
 
 LEAST_SHARE = 0.05
@@ -99,11 +99,6 @@ def main_elements(root: HtmlElement) -> list[HtmlElement]:
         return [body]
     found = _found_by_trafilatura(root, body)
     return [found] if found is not None and page.share([found]) >= LEAST_SHARE else [body]
-
-
-def has_trafilatura() -> bool:
-    """Return whether the library is installed that finds the content of pages without elements for it."""
-    return find_spec("trafilatura") is not None
 
 
 def text_of(elements: Iterable[HtmlElement]) -> str:
@@ -323,7 +318,7 @@ def _found_by_trafilatura(root: HtmlElement, body: HtmlElement) -> HtmlElement |
         found = bare_extraction(tostring(root, encoding="unicode", method="html"), fast=True, include_comments=False)
     except Exception:  # noqa: BLE001 - a library that reads any page of anybody
         return None
-    wanted = Counter(_WORD.findall(found.text or "")) if found is not None else Counter()
+    wanted = Counter(_WORD.findall(getattr(found, "text", None) or ""))
     least = _FOUND_SHARE * wanted.total()
     if not least:
         return None

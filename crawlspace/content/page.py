@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives
 from crawlspace.outcome import Link
@@ -60,3 +61,8 @@ class Page:
     def followed(self) -> list[str]:
         """The links without nofollow."""
         return [href for href in self.hrefs if href not in self.nofollow] if self.nofollow else list(self.hrefs)
+
+
+def has_trafilatura() -> bool:
+    """Return whether the library is installed that finds the main content of pages without elements for it."""
+    return find_spec("trafilatura") is not None

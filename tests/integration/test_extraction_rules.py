@@ -90,3 +90,24 @@ def test_a_page_on_which_the_rules_fail_is_indexed_without_them(project: MakePro
     )
     assert documents(demo)["Next"]["a"] == "Next"
     assert {one.get("a") for one in documents(demo).values()} == {"Home", "Next", None}
+
+
+NAVIGATION = "<nav>Menu one two three</nav>"
+NEWS = f"<title>News</title>{NAVIGATION}<main><h1>News</h1><p>The canteen is closed.</p><aside>More</aside></main><footer>Imprint</footer>"
+
+
+def test_the_text_is_the_main_content_where_that_is_wanted(project: MakeProject) -> None:
+    site = {
+        "/": html(f"<title>Home</title>{NAVIGATION}<p>Welcome to the intranet of the company</p><a href=/news>news</a>"),
+        "/news": html(NEWS),
+    }
+    with serve(Site(site)) as server:
+        demo = project(collection(server.url("/"), settings=ARCHIVED + "CRAWLSPACE_MAIN_CONTENT = 'main'\n"))
+        demo.crawl("demo").succeeded()
+        assert {title: one["text"] for title, one in documents(demo).items()} == {
+            "Home": "Welcome to the intranet of the company news",
+            "News": "News The canteen is closed. More",
+        }
+        (demo.collections / "demo" / "settings.py").write_text(ARCHIVED, encoding="utf-8")
+        demo.scrapy("reindex", "demo", "--extract", "--processes", "1").succeeded()
+    assert documents(demo)["News"]["text"] == "Menu one two three News The canteen is closed. More Imprint"

@@ -27,7 +27,7 @@ class FileJob(Struct, frozen=True, tag="file"):
     limits: FileLimits = FileLimits()
 
 
-class PageJob(Struct, frozen=True, tag="page"):
+class ExtractionJob(Struct, frozen=True, tag="page"):
     """A page, and the extraction rules that apply to it."""
 
     body: bytes
@@ -37,16 +37,18 @@ class PageJob(Struct, frozen=True, tag="page"):
     rules: ExtractionRules
     exclusion_marks: tuple[str, ...]
     headers: tuple[tuple[str, str], ...] = ()
+    is_main: bool = False
+    """The text is that of the main content."""
     is_xhtml: bool = False
     timeout_s: float = 30.0
 
 
-_JOBS: msgpack.Decoder[FileJob | PageJob] = msgpack.Decoder(FileJob | PageJob)
+_JOBS: msgpack.Decoder[FileJob | ExtractionJob] = msgpack.Decoder(FileJob | ExtractionJob)
 _CONTENTS = msgpack.Decoder(FileContents)
 _EXTRACTED = msgpack.Decoder(Extracted)
 
 
-def job_of(body: bytes) -> FileJob | PageJob:
+def job_of(body: bytes) -> FileJob | ExtractionJob:
     """Return the job in a message."""
     return _JOBS.decode(body)
 

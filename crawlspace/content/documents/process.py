@@ -18,15 +18,18 @@ from math import ceil
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec.structs import replace
+
 from crawlspace.content.charset import decode
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
 from crawlspace.content.documents.converters import complete, convert_by_server, is_server, run_command
 from crawlspace.content.documents.framing import framed, received
-from crawlspace.content.documents.jobs import HELLO, FileJob, PageJob, job_of
+from crawlspace.content.documents.jobs import HELLO, ExtractionJob, FileJob, job_of
 from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
 from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.html import extract
+from crawlspace.content.page import MAX_TEXT
 
 NICENESS = 5
 """Pages have priority over files."""
@@ -47,9 +50,9 @@ def main(descriptor: int, memory_bytes: int) -> None:
             signal.alarm(0)
 
 
-def answer(job: FileJob | PageJob) -> FileContents | Extracted:
+def answer(job: FileJob | ExtractionJob) -> FileContents | Extracted:
     """Return the contents of the file of a job, or what its rules take from its page."""
-    if isinstance(job, PageJob):
+    if isinstance(job, ExtractionJob):
         return _extracted(job)
     if job.converter:
         return _converted(job)
@@ -57,16 +60,28 @@ def answer(job: FileJob | PageJob) -> FileContents | Extracted:
         return read_file(file, job.declared, job.limits)
 
 
-def _extracted(job: PageJob) -> Extracted:
+def _extracted(job: ExtractionJob) -> Extracted:
     from crawlspace.content.extraction import extracted  # noqa: PLC0415 - lxml and parsel take a tenth of a second, which no file needs
 
     html, _ = decode(job.body, job.charset, markup=True)
-    page = extract(job.body, url=job.url, charset=job.charset, xhtml=job.is_xhtml, max_links=0)
-    marks = job.exclusion_marks
+    found, marks = Extracted(), job.exclusion_marks
     try:
-        return extracted(job.rules, html, url=job.url, base=page.base, headers=job.headers, exclusion_marks=marks)
+        if job.rules:
+            base = extract(job.body, url=job.url, charset=job.charset, xhtml=job.is_xhtml, max_links=0).base
+            found = extracted(job.rules, html, url=job.url, base=base, headers=job.headers, exclusion_marks=marks)
+        if job.is_main and found.text is None:
+            found = replace(found, text=_main_text(html, job))
     except MemoryError:
         return Extracted(fault=TextStatus.OVER_LIMITS.sentence)
+    return found
+
+
+def _main_text(html: str, job: ExtractionJob) -> str:
+    from crawlspace.content.main_content import main_elements, text_of  # noqa: PLC0415
+    from crawlspace.content.tree import page_tree  # noqa: PLC0415
+
+    root = page_tree(html, xhtml=job.is_xhtml, exclusion_marks=job.exclusion_marks)
+    return text_of(main_elements(root))[:MAX_TEXT]
 
 
 def limit_memory(memory_bytes: int) -> None:

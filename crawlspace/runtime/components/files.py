@@ -37,7 +37,7 @@ from crawlspace.content.charset import charset_parameter
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
 from crawlspace.content.documents.converters import converter_for, is_server
 from crawlspace.content.documents.framing import LENGTH_BYTES, framed
-from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, FileJob, PageJob, contents_of, extracted_of
+from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, ExtractionJob, FileJob, contents_of, extracted_of
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES
 from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.mime import HTML_TYPES
@@ -70,7 +70,8 @@ class FileReading:
         self._processes, self._page_processes = processes(), processes()
         """Pages do not wait for files."""
         rules = session.collection.extraction_rules
-        self._scope = ExtractionScope(rules) if rules else None
+        self._scope = ExtractionScope(rules)
+        self._extracts = bool(rules) or session.collection.content.is_main
 
     def read_first(self, parse: Callable[..., Any]) -> Callable[..., Any]:
         """Return a callback that reads the file of a response, or applies the extraction rules of a page, before `parse` gets it."""
@@ -86,7 +87,7 @@ class FileReading:
             if kind is None or b"Location" in response.headers:
                 if body is not None and body.path is not None:
                     return self._parsed(parse, response, kwargs, body)
-                job = None if self._scope is None else self._page_job(response, state, declared)
+                job = self._page_job(response, state, declared) if self._extracts else None
                 return parse(response, **kwargs) if job is None else self._extracted_and_parsed(parse, response, kwargs, job)
             self._arrived(response, state, body)
             return self._read_and_parsed(parse, response, kwargs, kind, declared)
@@ -98,29 +99,30 @@ class FileReading:
         self._processes.close()
         self._page_processes.close()
 
-    def _page_job(self, response: Response, state: UrlState, declared: str | None) -> PageJob | None:
-        """Return the job of a page that extraction rules apply to; None for any other response."""
-        assert self._scope is not None
+    def _page_job(self, response: Response, state: UrlState, declared: str | None) -> ExtractionJob | None:
+        """Return the job of a page that extraction rules apply to, or whose main content is wanted; None for any other response."""
+        content = self._session.collection.content
         rules = self._scope.of(state.url)
-        if not (rules.fields or rules.texts) or not 200 <= response.status < 300 or STOPPED in response.flags:
+        if not (rules.fields or rules.texts or content.is_main) or not 200 <= response.status < 300 or STOPPED in response.flags:
             return None
         mime, decision = document_type(self._session.space, declared, response.body)
         if mime not in HTML_TYPES or not decision.admitted:
             return None
         names = {rule.expression.lower() for rule in rules.fields if rule.by == "header"}
-        return PageJob(
+        return ExtractionJob(
             response.body,
             None if declared is None else charset_parameter(declared),
             url=state.url,
             rules=rules,
-            exclusion_marks=tuple(self._session.collection.content.exclusion_marks),
+            exclusion_marks=tuple(content.exclusion_marks),
             headers=tuple((name, value) for name in sorted(names) for value in header_values(response.headers, name)),
+            is_main=content.is_main,
             is_xhtml=mime != "text/html",
             timeout_s=self._settings.timeout_s,
         )
 
     async def _extracted_and_parsed(
-        self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], job: PageJob
+        self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], job: ExtractionJob
     ) -> AsyncIterator[Any]:
         request = response.request
         assert request is not None
@@ -258,7 +260,7 @@ class FileProcesses:
             except MsgspecError:
                 return _unread(job, TextStatus.CRASHED, "")
 
-    async def extract(self, job: PageJob) -> Extracted:
+    async def extract(self, job: ExtractionJob) -> Extracted:
         """Return what extraction rules take from a page; nothing, and why, if that is not possible."""
         async with self._semaphore:
             try:
@@ -268,7 +270,7 @@ class FileProcesses:
             except MsgspecError:
                 return Extracted(fault=TextStatus.CRASHED.value)
 
-    async def _answer(self, job: FileJob | PageJob) -> bytes:
+    async def _answer(self, job: FileJob | ExtractionJob) -> bytes:
         """Return the answer of a process. Raises UnreadableFile if there is none."""
         try:
             process = self._idle.pop() if self._idle else self._start()
@@ -310,7 +312,7 @@ class FileProcesses:
         for folder in list(self._folders):  # tasks that wait for them may not be continued any more
             self._remove(folder)
 
-    async def _ask(self, process: _Process, job: FileJob | PageJob) -> bytes:
+    async def _ask(self, process: _Process, job: FileJob | ExtractionJob) -> bytes:
         try:
             await asyncio.wait_for(process.begin(), START_S)
         except (OSError, EOFError, TimeoutError) as error:
@@ -375,7 +377,7 @@ class _Process:
             if await self._streams[0].readexactly(len(HELLO)) != HELLO:
                 raise EOFError
 
-    async def run(self, job: FileJob | PageJob) -> bytes:
+    async def run(self, job: FileJob | ExtractionJob) -> bytes:
         """Return the answer. Raises OSError or EOFError if there is none."""
         assert self._streams is not None
         reader, writer = self._streams

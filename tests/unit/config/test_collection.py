@@ -91,6 +91,8 @@ YIELDS = [
     ("CRAWLSPACE_META_FIELDS", "{}", False),
     ("CRAWLSPACE_EXCLUSION_MARKS", ["noindex"], True),
     ("CRAWLSPACE_EXCLUSION_MARKS", [*reversed(EXCLUSION_MARKS)], False),
+    ("CRAWLSPACE_MAIN_CONTENT", "main", True),
+    ("CRAWLSPACE_MAIN_CONTENT", "All", False),
     ("CRAWLSPACE_CHECKSUM_CUT_OFF", 3, True),
     ("CRAWLSPACE_CHECKSUM_TITLE", False, True),
     ("CRAWLSPACE_META_ROBOTS", False, True),

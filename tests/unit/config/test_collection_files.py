@@ -432,3 +432,10 @@ NONE: tuple[object, ...] = ([], "", None)
 @pytest.mark.parametrize("value", NONE)
 def test_no_mark_counts(collections: Path, value: object) -> None:
     assert load_collection("demo", settings(collections, **{MARKS: value})).content.exclusion_marks == frozenset()
+
+
+def test_the_main_content_needs_a_library(collections: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawlspace.config.content.has_trafilatura", lambda: False)
+    assert not load_collection("demo", settings(collections)).content.is_main
+    with pytest.raises(SettingError, match=r"trafilatura, .* is not installed: pip install 'crawlspace\[article\]'"):
+        load_collection("demo", settings(collections, CRAWLSPACE_MAIN_CONTENT="main"))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlspace.content import main_content
-from crawlspace.content.main_content import has_trafilatura, main_elements, text_of
+from crawlspace.content.main_content import main_elements, text_of
 from crawlspace.content.tree import page_tree
 from tests.growth import is_linear
 from tests.quick import some
@@ -89,7 +89,6 @@ def test_text_breaks_words_where_a_browser_does(html: str, text: str) -> None:
     assert text_of([page_tree(html).find("body")]) == text
 
 
-@pytest.mark.skipif(not has_trafilatura(), reason="trafilatura is an extra")
 def test_a_page_without_elements_for_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main_content, "has_trafilatura", lambda: True)
     links = "".join(f"<a href={number}>Link {number}</a> | " for number in range(20))

@@ -20,6 +20,7 @@ from scrapy.http import HtmlResponse, Response
 
 from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.jobs import FileJob
+from crawlspace.content.extraction_rules import NO_RULES
 from crawlspace.decision import Decision, Reason
 from crawlspace.runtime.components import files as module
 from crawlspace.runtime.components.files import COMMAND, FileProcesses, FileReading
@@ -46,7 +47,9 @@ class Crawl:
         turns = SimpleNamespace(file_arrived=lambda answer, size: self.arrived.append(size))
         files = SimpleNamespace(processes=1, memory_bytes=1, timeout_s=1.0, converters={})
         session: Any = SimpleNamespace(
-            collection=SimpleNamespace(files=files, data_folder=folder),
+            collection=SimpleNamespace(
+                files=files, data_folder=folder, content=SimpleNamespace(is_main=False), extraction_rules=NO_RULES
+            ),
             space=SimpleNamespace(at_headers=lambda kind, conclusive=False: Decision(Reason.ADMITTED, None, ())),
             sending=SimpleNamespace(ago_s=lambda site: 0.0),
             file_slots=turns,
