@@ -527,7 +527,8 @@ class Oracle:
             and not self._configuration.bars(page.url, self._web)
         ]
         failing = sum(map(self._fails, asked))
-        return failing >= _MANY_FAIL * len(asked) or 2 * failing >= self._configuration.host_fetches
+        fetches = 2 * failing * (1 + self._configuration.retry_times)
+        return failing >= _MANY_FAIL * len(asked) or fetches >= self._configuration.host_fetches
 
     def _fails(self, page: Page) -> bool:
         return fails(page) or page.status in _REFUSALS or self._leads_back(page)
@@ -554,9 +555,8 @@ class Oracle:
         is_unsettled = target is not None and (
             fails(target) or self._leads_back(target) or bool(self._web.site_of(target.url).outage)
         )
-        return (
-            not well or 2 * leading >= self._configuration.host_fetches or is_unsettled or self._may_seem_down(page.url, memory)
-        )
+        may_lead = leading >= _MANY_FAIL * len(pages) or 2 * leading >= self._configuration.host_fetches
+        return not well or may_lead or is_unsettled or self._may_seem_down(page.url, memory)
 
     def _all_pages(self) -> list[Page]:
         return [*map(self._web.home, self._web.homed()), *self._web.pages.values()]
