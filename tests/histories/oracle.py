@@ -527,8 +527,11 @@ class Oracle:
             and not self._configuration.bars(page.url, self._web)
         ]
         failing = sum(map(self._fails, asked))
-        fetches = 2 * failing * (1 + self._configuration.retry_times)
-        return failing >= _MANY_FAIL * len(asked) or fetches >= self._configuration.host_fetches
+        configuration = self._configuration
+        times = 1 + configuration.retry_times
+        if configuration.continuous:  # a page that fails is fetched at its shortest interval
+            times *= configuration.refresh_max // configuration.refresh_min
+        return failing >= _MANY_FAIL * len(asked) or 2 * failing * times >= configuration.host_fetches
 
     def _fails(self, page: Page) -> bool:
         return fails(page) or page.status in _REFUSALS or self._leads_back(page)
