@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from crawlspace.config.extraction import ExtractionScope
 from crawlspace.content.extraction import NOTHING, Headers, RuledPage, RuleValues, extracted
-from crawlspace.content.extraction_rules import ExtractionRules, FieldRule, PartRule, TextRule
+from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, PartRule, TextRule
 from crawlspace.content.page import Page
-from crawlspace.document import values_of
+from crawlspace.document import Document, values_of
+from crawlspace.text import counted
 
 SHOWN = 5
 """Values of a rule that are shown."""
+EXAMPLES = 3
+"""Documents that are shown for a field that changes."""
+TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +148,48 @@ def _texts(applying: ExtractionRules, rules: ExtractionRules, page: RuledPage) -
 
 def _place(number: int, rule: FieldRule | TextRule | PartRule) -> dict[str, object]:
     return {"number": number, "line": rule.line, "where": [f"{pattern}*" for pattern in rule.where]}
+
+
+class FieldChange(NamedTuple):
+    """A value of a document before and after; of the text the number of words."""
+
+    url: str
+    before: str
+    after: str
+
+
+@dataclass(slots=True)
+class ExtractionChanges:
+    """What a change of the rules does to documents, by some of them."""
+
+    documents: int = 0
+    """How many there are."""
+    checked: int = 0
+    """Of them, those whose archived pages were read."""
+    changed: int = 0
+    by_field: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[FieldChange]] = field(default_factory=dict)
+
+    def add(self, document: Document, ruled: Extracted, page: Page, *, names: Iterable[str], texts: bool) -> None:
+        """Compare a document with what the rules take from its page now: these fields, and the text."""
+        self.checked += 1
+        found = {
+            name: FieldChange(document.url, document.fields.get(name, ""), ruled.fields.get(name) or page.fields.get(name, ""))
+            for name in names
+        }
+        text = page.text if ruled.text is None else ruled.text
+        if texts and document.text != text:
+            found[TEXT] = FieldChange(document.url, *(counted(len(one.split()), "word") for one in (document.text, text)))
+        differing = {name: change for name, change in found.items() if change.before != change.after or name == TEXT}
+        self.changed += bool(differing)
+        for name, change in differing.items():
+            self.by_field[name] = self.by_field.get(name, 0) + 1
+            if len(examples := self.examples.setdefault(name, [])) < EXAMPLES:
+                examples.append(change)
+
+    def as_json(self) -> dict[str, object]:
+        fields = {
+            name: {"changed": number, "examples": [one._asdict() for one in self.examples[name]]}
+            for name, number in sorted(self.by_field.items())
+        }
+        return {"documents": self.documents, "checked": self.checked, "changed": self.changed, "fields": fields}

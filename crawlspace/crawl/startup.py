@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
@@ -26,9 +29,12 @@ from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.loosened import Checks
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.error_policy import DeletionLimit
+from crawlspace.state.metadata import damaged
 from crawlspace.state.store import MetaStore, Store
 
 CONTENT = "content_hash"
+EXTRACTION = "extraction_rules"
+"""Meta: the hash of the extraction rules at the last start, and the fields that they had, as JSON."""
 METADATA_HASH = "metadata_hash"
 
 
@@ -181,6 +187,28 @@ def _apply_content(store: Store, collection: Collection) -> None:
     if before is not None:
         begin_generation(store)
     store.set_meta(CONTENT, collection.content_hash)
+    rules = collection.extraction_rules
+    names = sorted({rule.name for rule in rules.fields})
+    store.set_meta(EXTRACTION, msgspec.json.encode(AppliedRules(rules.content_hash, tuple(names), bool(rules.texts))).decode())
+
+
+class AppliedRules(NamedTuple):
+    """The extraction rules at the last start: their hash, the fields that they were for, and whether there were any for texts."""
+
+    content_hash: str = ""
+    fields: tuple[str, ...] = ()
+    texts: bool = False
+
+
+def applied_extraction(store: Store) -> AppliedRules:
+    """Return what is known of the extraction rules at the last start. Raises StoreDamaged."""
+    written = store.get_meta(EXTRACTION)
+    if written is None:
+        return AppliedRules()
+    try:
+        return msgspec.json.decode(written, type=AppliedRules)
+    except msgspec.MsgspecError as error:
+        raise damaged(EXTRACTION, written) from error
 
 
 def content_changed(store: Store, collection: Collection) -> bool:

@@ -41,6 +41,9 @@ only = ["#content"]
 """
 
 
+TEXTS = (("a", "8 words"), ("b", "8 words"), ("c", "7 words"))
+
+
 def documents(demo: Project) -> dict[str, dict[str, Any]]:
     lines = demo.scrapy("export", "demo", "-O", "-:jsonl").succeeded().stdout.splitlines()
     return {(one := json.loads(line))["title"]: {**one["fields"], "text": one["text"]} for line in lines}
@@ -67,9 +70,34 @@ def test_documents_have_what_the_rules_take_and_a_change_needs_no_request(projec
         assert "values left out" in demo.scrapy("status", "demo").succeeded().stdout
         asked = len(server.paths())
         file = demo.collections / "demo" / "extract.toml"
+
+        def change(path: str, before: str, after: str) -> dict[str, str]:
+            return {"url": url + path, "before": before, "after": after}
+
         file.write_text(f'[[field]]\nname = "cost"\nwhere = "{url}shop/"\ncss = ".price"\n', encoding="utf-8")
+        planned = json.loads(demo.scrapy("plan", "demo", "--json").succeeded().stdout)["extraction"]
+        assert planned == {
+            "documents": 6,
+            "checked": 5,
+            "changed": 3,
+            "fields": {
+                "cost": {
+                    "changed": 3,
+                    "examples": [change("shop/a", "", "1.234,50 €"), change("shop/b", "", "call us"), change("shop/c", "", "20")],
+                },
+                "price": {"changed": 2, "examples": [change("shop/a", "1234.5", ""), change("shop/c", "20", "")]},
+                "team": {"changed": 1, "examples": [change("shop/a", "Pumps", "")]},
+                "text": {"changed": 3, "examples": [change(f"shop/{name}", "3 words", words) for name, words in TEXTS]},
+            },
+        }
+        shown = demo.scrapy("plan", "demo").succeeded().stdout
+        assert "of 5 documents whose pages were read from the archive, of 6 in the index, 3 would be" in " ".join(shown.split())
+        assert f"  team: 1 document\n    Pumps -> nothing  {url}shop/a\n" in shown
         demo.scrapy("reindex", "demo", "--extract", "--processes", "1").succeeded()
+        assert json.loads(demo.scrapy("plan", "demo", "--json").succeeded().stdout)["extraction"]["changed"] == 0
         assert len(server.paths()) == asked
+        demo.crawl("demo").succeeded()
+        assert json.loads(demo.scrapy("plan", "demo", "--json").succeeded().stdout)["extraction"] is None
     found = documents(demo)
     assert found["A"] == {"cost": "1.234,50 €", "text": "Menu A 1.234,50 € All about it w"}
     assert found["B"]["cost"] == "call us"

@@ -35,6 +35,7 @@ from crawlspace.runtime.components.responses import PageReader, Responses
 from crawlspace.runtime.components.scrapy_internals import wake
 from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.runtime.http.headers import declared_type, header_values
+from crawlspace.state.views import KnownUrl
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
@@ -108,16 +109,16 @@ class FetchedHtml(NamedTuple):
     page: Page
 
 
-def archived_page(state: UrlState, archive: ArchiveReader, content: ContentSettings) -> Page | None:
+def archived_page(known: UrlState | KnownUrl, archive: ArchiveReader, content: ContentSettings) -> Page | None:
     """Return the page of a URL as it was archived; None where the archive has none, or no HTML."""
-    found = _archived_html(state, archive)
-    return None if found is None else _page_of(found, content, state.url)
+    found = _archived_html(known, archive)
+    return None if found is None else _page_of(found, content, known.url)
 
 
-def archived_html(state: UrlState, archive: ArchiveReader, content: ContentSettings) -> FetchedHtml | None:
+def archived_html(known: UrlState | KnownUrl, archive: ArchiveReader, content: ContentSettings) -> FetchedHtml | None:
     """As `archived_page`, with what the page was made of."""
-    found = _archived_html(state, archive)
-    return None if found is None else _fetched(found, content, state.url)
+    found = _archived_html(known, archive)
+    return None if found is None else _fetched(found, content, known.url)
 
 
 def html_of_file(body: bytes, content: ContentSettings, url: str) -> FetchedHtml:
@@ -125,8 +126,8 @@ def html_of_file(body: bytes, content: ContentSettings, url: str) -> FetchedHtml
     return _fetched(HtmlResponse(url, body=body), content, url)
 
 
-def _archived_html(state: UrlState, archive: ArchiveReader) -> Response | None:
-    stored = None if state.archived is None else archive.response(state.archived, state.url)
+def _archived_html(known: UrlState | KnownUrl, archive: ArchiveReader) -> Response | None:
+    stored = None if known.archived is None else archive.response(known.archived, known.url)
     if stored is None or not 200 <= stored.status < 300:
         return None
     try:
