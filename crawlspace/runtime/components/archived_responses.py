@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -35,7 +35,6 @@ from crawlspace.runtime.components.responses import PageReader, Responses
 from crawlspace.runtime.components.scrapy_internals import wake
 from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.runtime.http.headers import declared_type, header_values
-from crawlspace.state.views import KnownUrl
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
@@ -101,6 +100,16 @@ def _made(stored: StoredResponse, headers: Headers, body: bytes, request: Reques
 # --- archived page -------------------------------------------------------------------------------------------------
 
 
+class Archived(Protocol):
+    """A URL with the place of its response in the archive."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def archived(self) -> int | None: ...
+
+
 class FetchedHtml(NamedTuple):
     """A page as it was fetched: its markup, the headers of its response, and what it has."""
 
@@ -109,13 +118,13 @@ class FetchedHtml(NamedTuple):
     page: Page
 
 
-def archived_page(known: UrlState | KnownUrl, archive: ArchiveReader, content: ContentSettings) -> Page | None:
+def archived_page(known: Archived, archive: ArchiveReader, content: ContentSettings) -> Page | None:
     """Return the page of a URL as it was archived; None where the archive has none, or no HTML."""
     found = _archived_html(known, archive)
     return None if found is None else _page_of(found, content, known.url)
 
 
-def archived_html(known: UrlState | KnownUrl, archive: ArchiveReader, content: ContentSettings) -> FetchedHtml | None:
+def archived_html(known: Archived, archive: ArchiveReader, content: ContentSettings) -> FetchedHtml | None:
     """As `archived_page`, with what the page was made of."""
     found = _archived_html(known, archive)
     return None if found is None else _fetched(found, content, known.url)
@@ -126,7 +135,7 @@ def html_of_file(body: bytes, content: ContentSettings, url: str) -> FetchedHtml
     return _fetched(HtmlResponse(url, body=body), content, url)
 
 
-def _archived_html(known: UrlState | KnownUrl, archive: ArchiveReader) -> Response | None:
+def _archived_html(known: Archived, archive: ArchiveReader) -> Response | None:
     stored = None if known.archived is None else archive.response(known.archived, known.url)
     if stored is None or not 200 <= stored.status < 300:
         return None
