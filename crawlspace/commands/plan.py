@@ -5,22 +5,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from types import MappingProxyType
 from typing import NamedTuple
 
 from crawlspace.admin.extraction_preview import ExtractionChanges
 from crawlspace.admin.refresh import refreshing
-from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.config.extraction import ExtractionScope
-from crawlspace.content.extraction import extracted
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.depths.end_of_run import pending_depths
 from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.rule_changes.survey import DELETIONS, DUE, EXCLUDED, FOLDED, JUDGED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.crawl.startup import (
-    applied_extraction,
     build_deletion_limit,
     build_known_url_decisions,
     build_rediscovery,
@@ -30,14 +25,13 @@ from crawlspace.crawl.startup import (
     metadata_changed,
 )
 from crawlspace.decision import RuleRef
-from crawlspace.runtime.components.archived_responses import archived_html
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, exactly_one, hanging, print_json, shortened
 from crawlspace.runtime.components.loader import CollectionLoader, spider_code
+from crawlspace.runtime.session.extraction_plan import extraction_changes
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from crawlspace.state.views import KnownUrl
 from crawlspace.status import Status
 from crawlspace.text import counted, printable
 
@@ -59,11 +53,6 @@ _CONTENT = (
     "A page may yield other links, another text or another status than before, by settings (CRAWLSPACE_LINK_TAGS is one of them) or by what this "
     "version takes from pages: each page is fetched with an unconditional GET next time. `scrapy recrawl` makes them due now."
 )
-_CHECKED = 1_000
-"""Archived pages to which changed extraction rules are applied."""
-_LONGEST = 1_000_000
-"""Characters of such a page: a longer one is left out."""
-_AT_ONCE = 1_000
 _ROWS = 20
 _NAME = 40
 """Width of the column for a rule or a host."""
@@ -141,38 +130,8 @@ def _plan(paths: CollectionPaths, collection: Collection) -> _Found:
         unknown = sorted(decisions.hosts_without_addresses)
         of_refresh = [] if opened is None else list(_of_refresh(collection, known))
         fields_changed, left = metadata_changed(known, collection), known.counts().left_to_others
-        extraction = None if opened is None else _extraction_changes(collection, known)
+        extraction = None if opened is None else extraction_changes(collection, known)
         return _Found(shown, fields_changed, content_changed(known, collection), unknown, left, of_refresh, extraction)
-
-
-def _extraction_changes(collection: Collection, store: Store) -> ExtractionChanges | None:
-    """Return what changed extraction rules do to archived documents: all of them, or some that are evenly apart."""
-    rules, applied, content = collection.extraction_rules, applied_extraction(store), collection.content
-    if applied.content_hash == rules.content_hash:
-        return None
-    found = ExtractionChanges(documents=store.counts().indexed)
-    names = sorted({*applied.fields, *(rule.name for rule in rules.fields)})
-    scope, texts, every = ExtractionScope(rules), applied.texts or bool(rules.texts), max(1, found.documents // _CHECKED)
-    archive = collection.archive
-    with closing(ArchiveReader(archive.folder, store.archive_files(), look_up=store.archive_files)) as reader:
-        for number, known in enumerate(_indexed(store)):
-            fetched = archived_html(known, reader, content) if number % every == 0 else None
-            document = None if fetched is None or known.archived is None else reader.document(known.archived, known.url)
-            if fetched is None or document is None or len(fetched.html) > _LONGEST:
-                continue
-            html, headers, page = fetched
-            marks = content.exclusion_marks
-            ruled = extracted(scope.of(known.url), html, url=known.url, base=page.base, headers=headers, exclusion_marks=marks)
-            is_text_known = ruled.text is not None or not content.is_main
-            found.add(document, ruled, page, names=names, texts=texts and is_text_known)
-    return found
-
-
-def _indexed(store: Store) -> Iterator[KnownUrl]:
-    after = 0
-    while page := store.scan(after, _AT_ONCE):
-        after = page[-1].id
-        yield from (known for known in page if known.indexed)
 
 
 def _of_extraction(found: ExtractionChanges, name: str) -> Iterator[str]:
