@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import closing, redirect_stdout
+from contextlib import ExitStack, closing, redirect_stdout
+from pathlib import Path
 
+from crawlspace.config.collection import load_collection
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.runtime.components.archived_responses import FetchedHtml, archived_html
 from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput, exactly_one
 from crawlspace.runtime.components.exports import export, read_feeds
-from crawlspace.runtime.session.paths import refuse_missing_index
+from crawlspace.runtime.session.markdown_export import export_markdown
+from crawlspace.runtime.session.paths import CollectionPaths, archive_reader, refuse_missing_index
 from crawlspace.text import counted, printable
 
 _EXAMPLE = "scrapy export demo -O demo.jsonl"
@@ -40,16 +44,28 @@ class Command(CollectionCommand):
             help="write to a file, and replace one that is there",
         )
 
+        parser.add_argument(
+            "--markdown",
+            metavar="DIR",
+            help="write each document to a file of Markdown in this folder, from its archived page; a folder of an earlier export is brought up "
+            "to date",
+        )
+
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         paths = self.paths(exactly_one(args, example=_EXAMPLE))
-        if not (opts.output or opts.overwrite_output):
+        if not (opts.output or opts.overwrite_output or opts.markdown):
             raise UsageError(f"name a file to export to, as in: {_EXAMPLE}")
+        if opts.markdown and (opts.output or opts.overwrite_output):
+            raise UsageError("--markdown is an export of its own: leave out -o and -O")
         feeds = read_feeds(paths.settings, opts.output, opts.overwrite_output)
         refuse_missing_index(paths)
         if not paths.index_file.exists():
             raise StoreError(
                 f"{paths.name} has never been crawled, so there is nothing to export: `scrapy crawl {paths.name}` does"
             )
+        if opts.markdown:
+            print(_written_as_markdown(paths, Path(opts.markdown)), file=sys.stderr)
+            return 0
         out = sys.stdout.unescaped if isinstance(sys.stdout, EscapingOutput) else sys.stdout
         with closing(EmbeddedIndex(paths.index_file, read_only=True)) as index, redirect_stdout(out):
             number = export(index.documents(paths.name), feeds, paths.settings, name=paths.name)
@@ -60,3 +76,22 @@ class Command(CollectionCommand):
             done = f"{paths.name} has no documents in the index; nothing was written, for FEED_STORE_EMPTY is off"
         print(done, file=sys.stderr)
         return 0
+
+
+def _written_as_markdown(paths: CollectionPaths, folder: Path) -> str:
+    """Export a collection to a folder; return what was done."""
+    collection = load_collection(paths.name, paths.settings)
+    with ExitStack() as stack:
+        index = stack.enter_context(closing(EmbeddedIndex(paths.index_file, read_only=True)))
+        opened = stack.enter_context(paths.store.reading())
+        archive = None if opened is None else stack.enter_context(closing(archive_reader(paths, opened)))
+
+        def page_of(url: str) -> FetchedHtml | None:
+            state = None if opened is None else opened.store.get(url)
+            return None if state is None or archive is None else archived_html(state, archive, collection.content)
+
+        done = export_markdown(index.documents(paths.name), folder, page_of=page_of, content=collection.content)
+    return (
+        f"{paths.name}: {counted(done.written + done.unchanged, 'document')} in {printable(str(folder))}, {done.written:,} written,"
+        f" {done.unchanged:,} as before, {done.removed:,} removed"
+    )
