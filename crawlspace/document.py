@@ -132,6 +132,10 @@ STANDARD_FIELDS = frozenset(
 """Fields that are taken from pages, besides `modified`, which is one of the document's own."""
 
 
+FOR_PROGRAMS = frozenset({"alternates", "anchors", NO_SNIPPET})
+"""Standard fields that say nothing to a reader."""
+
+
 def packed(values: Sequence[str]) -> str:
     """Return several values as one text."""
     return json.dumps(list(values), ensure_ascii=False)

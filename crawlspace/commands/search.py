@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, made
-from crawlspace.document import with_values
+from crawlspace.document import FOR_PROGRAMS, with_values
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.search import FACETS, Hit, Searchable, SearchResult, read_facets, read_filter, shown_name
@@ -186,7 +186,7 @@ def _text(number: int, hit: Hit, *, bold: bool) -> str:
     for mark, code in zip((_OPEN, _CLOSE), (_BOLD, _NORMAL) if bold else _BRACKETS, strict=True):
         snippet = snippet.replace(mark, code)
     shown = {name: value if isinstance(value, str) else "; ".join(value) for name, value in with_values(hit.fields).items()}
-    fields = _in_one_line(", ".join(f"{name}: {value}" for name, value in shown.items()))
+    fields = _in_one_line(", ".join(f"{name}: {value}" for name, value in shown.items() if name not in FOR_PROGRAMS))
     lines = [f"{number}. ".ljust(len(indent)) + title, f"{indent}{escaped(hit.url)}"]
     if fields:
         lines.append(indent + shortened(fields, WIDTH - len(indent)))

@@ -18,7 +18,7 @@ from crawlspace.config.content import ContentSettings
 from crawlspace.content.main_content import main_elements
 from crawlspace.content.markdown import markdown_of
 from crawlspace.content.tree import page_tree
-from crawlspace.document import Document, with_values
+from crawlspace.document import FOR_PROGRAMS, Document, with_values
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.components.archived_responses import FetchedHtml
 from crawlspace.text import printable, quoted
@@ -32,8 +32,6 @@ _LONGEST_NAME = 55
 """Characters, of four bytes each at most: names of files may have 255 bytes."""
 _DEEPEST = 20
 """Folders in each other."""
-_OF_SEARCH = frozenset({"anchors", "no_snippet"})
-"""Fields that say nothing to a reader."""
 
 
 class MarkdownFiles(NamedTuple):
@@ -186,7 +184,7 @@ def _front_of(document: Document) -> Iterator[tuple[str, object]]:
         "content_type": document.content_type,
         "duplicates": document.duplicates,
     }
-    fields = {name: value for name, value in with_values(document.fields).items() if name not in _OF_SEARCH}
+    fields = {name: value for name, value in with_values(document.fields).items() if name not in FOR_PROGRAMS}
     for name, value in (of_document | {json.dumps(name, ensure_ascii=False): value for name, value in fields.items()}).items():
         if value:
             yield name, value
