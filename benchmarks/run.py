@@ -41,6 +41,7 @@ NAMES = (
     "recrawl",
     "reconcile",
     "files",
+    "page_rules",
     "sink_speed",
     "sink_crawl",
 )
