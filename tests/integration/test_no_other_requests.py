@@ -36,6 +36,8 @@ COMMANDS = [
     ("deletions", "demo"),
     ("explain", "demo", URL),
     ("export", "demo", "-O", "-:jsonl"),
+    ("export", "demo", "--markdown", FOLDER),
+    ("extract", "demo", URL),
     ("genspider", "--list"),
     ("import-exalead", FILE, "exalead"),
     ("import-fast", FILE, "fast"),
