@@ -36,7 +36,7 @@ COMMANDS = [
     ("deletions", "demo"),
     ("explain", "demo", URL),
     ("export", "demo", "-O", "-:jsonl"),
-    ("export", "demo", "--markdown", FOLDER),
+    ("export", "demo", "--markdown", f"{FOLDER}/markdown"),
     ("extract", "demo", URL),
     ("genspider", "--list"),
     ("import-exalead", FILE, "exalead"),
