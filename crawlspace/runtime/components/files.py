@@ -67,7 +67,7 @@ class FileReading:
         folder = files_folder(session.collection)
         remove_left(folder)
         processes = partial(FileProcesses, self._settings.processes, memory_bytes=self._settings.memory_bytes, folder=folder)
-        self._processes, self._page_processes = processes(), processes()
+        self._processes, self._page_processes = processes(), processes(most=MOST_PAGES)
         """Pages do not wait for files."""
         rules = session.collection.extraction_rules
         self._scope = ExtractionScope(rules)
@@ -223,6 +223,8 @@ logger = logging.getLogger(__name__)
 COMMAND = (sys.executable, "-m", "crawlspace.content.documents.process")
 MOST_FILES = 500
 """Files that one process reads: what a library leaks ends with it."""
+MOST_PAGES = 20_000
+"""The same for pages, which are read in a thousandth of the time that a process takes to start."""
 START_S = 60.0
 END_S = 10.0
 LAST_WORDS_S = 0.05
@@ -234,8 +236,12 @@ _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "
 class FileProcesses:
     """Reads files in up to `number` processes, which are started when they are needed. `folder`: for the files of converters."""
 
-    def __init__(self, number: int, *, memory_bytes: int, folder: Path, command: Sequence[str] = COMMAND) -> None:
+    def __init__(
+        self, number: int, *, memory_bytes: int, folder: Path, command: Sequence[str] = COMMAND, most: int = MOST_FILES
+    ) -> None:
+        """`most`: jobs of one process."""
         self._folder = folder
+        self._most = most
         self._semaphore = asyncio.Semaphore(number)
         self._memory_bytes = memory_bytes
         self._command = command
@@ -279,7 +285,7 @@ class FileProcesses:
         try:
             return await self._ask(process, job)
         finally:
-            if process.is_usable and process.files < MOST_FILES:
+            if process.is_usable and process.files < self._most:
                 self._idle.append(process)
             else:
                 self._end(process)
