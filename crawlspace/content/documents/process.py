@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import resource
 import signal
 import socket
@@ -31,16 +32,15 @@ from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.html import extract
 from crawlspace.content.page import MAX_TEXT
 
-NICENESS = 5
-"""Pages have priority over files."""
+_BASE = re.compile("<base[^a-z]", re.IGNORECASE)
 GRACE_S = 5
 """Seconds after the timeout at which a process ends that the crawl has not killed."""
 
 
-def main(descriptor: int, memory_bytes: int) -> None:
+def main(descriptor: int, memory_bytes: int, niceness: int) -> None:
     """Read files until the other side closes the socket."""
     limit_memory(memory_bytes)
-    os.nice(NICENESS)
+    os.nice(niceness)
     with socket.socket(fileno=descriptor) as channel:
         channel.sendall(HELLO)
         while body := received(channel):
@@ -67,7 +67,9 @@ def _extracted(job: ExtractionJob) -> Extracted:
     found, marks = Extracted(), job.exclusion_marks
     try:
         if job.rules:
-            base = extract(job.body, url=job.url, charset=job.charset, xhtml=job.is_xhtml, max_links=0).base
+            base = job.url
+            if _BASE.search(html):
+                base = extract(job.body, url=job.url, charset=job.charset, xhtml=job.is_xhtml, max_links=0).base
             found = extracted(job.rules, html, url=job.url, base=base, headers=job.headers, exclusion_marks=marks)
         if job.is_main and found.text is None:
             found = replace(found, text=_main_text(html, job))
@@ -145,4 +147,4 @@ def _ending_all_at_the_alarm() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -67,7 +67,7 @@ class FileReading:
         folder = files_folder(session.collection)
         remove_left(folder)
         processes = partial(FileProcesses, self._settings.processes, memory_bytes=self._settings.memory_bytes, folder=folder)
-        self._processes, self._page_processes = processes(), processes(most=MOST_PAGES)
+        self._processes, self._page_processes = processes(), processes(most=MOST_PAGES, niceness=0)
         """Pages do not wait for files."""
         rules = session.collection.extraction_rules
         self._scope = ExtractionScope(rules)
@@ -225,6 +225,8 @@ MOST_FILES = 500
 """Files that one process reads: what a library leaks ends with it."""
 MOST_PAGES = 20_000
 """The same for pages, which are read in a thousandth of the time that a process takes to start."""
+NICENESS = 5
+"""Pages have priority over files."""
 START_S = 60.0
 END_S = 10.0
 LAST_WORDS_S = 0.05
@@ -237,11 +239,19 @@ class FileProcesses:
     """Reads files in up to `number` processes, which are started when they are needed. `folder`: for the files of converters."""
 
     def __init__(
-        self, number: int, *, memory_bytes: int, folder: Path, command: Sequence[str] = COMMAND, most: int = MOST_FILES
+        self,
+        number: int,
+        *,
+        memory_bytes: int,
+        folder: Path,
+        command: Sequence[str] = COMMAND,
+        most: int = MOST_FILES,
+        niceness: int = NICENESS,
     ) -> None:
         """`most`: jobs of one process."""
         self._folder = folder
         self._most = most
+        self._niceness = niceness
         self._semaphore = asyncio.Semaphore(number)
         self._memory_bytes = memory_bytes
         self._command = command
@@ -332,7 +342,7 @@ class FileProcesses:
 
     def _start(self) -> _Process:
         self._ending = [one for one in self._ending if not one.is_gone()]
-        process = _Process(self._command, self._memory_bytes)
+        process = _Process(self._command, self._memory_bytes, self._niceness)
         self._all.add(process)
         return process
 
@@ -355,12 +365,12 @@ class FileProcesses:
 class _Process:
     """One process and its socket."""
 
-    def __init__(self, command: Sequence[str], memory_bytes: int) -> None:
+    def __init__(self, command: Sequence[str], memory_bytes: int, niceness: int) -> None:
         ours, theirs = socket.socketpair()
         with theirs, ExitStack() as unless_started:
             unless_started.callback(ours.close)
             self._process = subprocess.Popen(  # noqa: S603 - this Python
-                [*command, str(theirs.fileno()), str(memory_bytes)],
+                [*command, str(theirs.fileno()), str(memory_bytes), str(niceness)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
