@@ -50,6 +50,11 @@ MAX_PATTERN = 5_000
 MAX_EXPRESSION = 1_000
 """Maximal characters of the name of a meta element or header, or of a path."""
 
+MAX_PARTS = 100
+"""Maximal parts of a dotted key."""
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_PARTS}}}")
+
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "field": ("name", "where", *SOURCES, "take", "type"),
     "text": ("where", "only", "drop"),
@@ -96,6 +101,11 @@ class ExtractionScope:
 
 def parse_extraction_rules(text: str, *, file: str) -> ExtractionRules:
     """Return the rules of a file. Raises RuleFileError with all mistakes; `file` is the name in messages."""
+    long = _LONG_KEY.search(text)
+    if long is not None:  # tomllib takes memory that grows with the square of their number
+        line, column = text.count("\n", 0, long.start()) + 1, long.start() - text.rfind("\n", 0, long.start())
+        message = f'a key has more than {MAX_PARTS} parts between dots; keys are plain words, as in css = "span.price"'
+        raise RuleFileError([Mistake(file, line, column, message, text.split("\n")[line - 1][:200])])
     try:
         tables: Mapping[str, object] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -248,3 +249,13 @@ def test_a_file_in_another_encoding_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(RuleFileError) as raised:
         read_extraction_rules(tmp_path)
     assert re.match(r"extract.toml:3:8: this is not UTF-8", str(raised.value))
+
+
+@pytest.mark.parametrize("written", ["a{}", "[a{}]", "x = {{a{}}}", "a{} = 1"])
+def test_a_key_of_very_many_parts_is_refused_before_it_takes_memory(written: str) -> None:
+    text = "\n" + written.format(".b" * 20_000)
+    tracemalloc.start()
+    with pytest.raises(RuleFileError, match=r"extract.toml:2:\d+: a key has more than 100 parts between dots"):
+        parse_extraction_rules(text, file="extract.toml")
+    assert tracemalloc.get_traced_memory()[1] < 10 * len(text)
+    tracemalloc.stop()
