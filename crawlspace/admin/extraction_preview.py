@@ -109,7 +109,7 @@ def preview(
     """Return what rules take from a page, whose standard fields and text are in `page`."""
     applying = ExtractionScope(rules).of(url)
     ruled = RuledPage(html, url=url, base=page.base, headers=headers, exclusion_marks=exclusion_marks)
-    found = extracted(applying, html, url=url, base=page.base, headers=headers, exclusion_marks=exclusion_marks)
+    found = extracted(applying, ruled)
     before = len(page.text.split())
     return ExtractionPreview(
         url,

@@ -39,9 +39,9 @@ _ENDED_BY = {
 }
 """The open elements that a start tag ends (HTML standard, 13.1.2.4)."""
 
-_EXCLUDED, _IGNORED, _NO_SNIPPET, BODY = 1, 2, 4, 8
-"""Modes of a text. Where any text of a page has the mode BODY, those without it are left out, too."""
-LEFT_OUT = _EXCLUDED | _IGNORED
+_EXCLUDED, _IGNORED, _NO_SNIPPET, _BODY = 1, 2, 4, 8
+"""Modes of a text. Where any text of a page has the mode _BODY, those without it are left out, too."""
+_LEFT_OUT = _EXCLUDED | _IGNORED
 
 Marked = tuple[list[int], list[int]]
 """Indexes of texts that are left out, and of those that no snippet may show; one more than that of the tag before a text."""
@@ -72,17 +72,6 @@ def with_tags(html: str, marks: frozenset[str]) -> str:
     return html if marks.isdisjoint(_IN_COMMENTS) else _COMMENT.sub(tag, html)
 
 
-def switched(comment: str, marks: frozenset[str]) -> bool | None:
-    """Return whether the text after a comment is left out; None if the comment is no mark of those that count."""
-    found = _COMMENT.fullmatch(f"<!--{comment}-->")
-    if found is None:
-        return None
-    switch, what, end = (group and group.lower() for group in found.groups())
-    if switch is None:
-        return not end if "noindex" in marks else None
-    return switch == "off" if "googleoff" in marks and what in ("index", "all") else None
-
-
 def marked_texts(names: Sequence[str], attributes: Sequence[str], marks: frozenset[str]) -> Marked:
     """Return the texts of a page that are marked, in time proportional to the number of its tags.
 
@@ -109,7 +98,7 @@ def marked_texts(names: Sequence[str], attributes: Sequence[str], marks: frozens
                 number[open_elements.pop()[0]] -= 1
             mode = open_elements[-1][1] if open_elements else 0
             open_elements.append(
-                (name, mode_of(marks & attributes_of(attributes[at]).keys(), mode) if "data-" in attributes[at] else mode)
+                (name, _mode_of(marks & attributes_of(attributes[at]).keys(), mode) if "data-" in attributes[at] else mode)
             )
             number[name] += 1
         mode = open_elements[-1][1] if open_elements else 0
@@ -118,12 +107,12 @@ def marked_texts(names: Sequence[str], attributes: Sequence[str], marks: frozens
         if flags["googleoff-snippet"]:
             mode |= _NO_SNIPPET
         modes.append(mode)
-    has_body = any(mode & BODY for mode in modes)
-    left_out = [at for at, mode in enumerate(modes) if mode & LEFT_OUT or (has_body and not mode & BODY)]
+    has_body = any(mode & _BODY for mode in modes)
+    left_out = [at for at, mode in enumerate(modes) if mode & _LEFT_OUT or (has_body and not mode & _BODY)]
     return left_out, [at for at, mode in enumerate(modes) if mode & _NO_SNIPPET]
 
 
-def mode_of(found: Collection[str], mode: int) -> int:
+def _mode_of(found: Collection[str], mode: int) -> int:
     """Return the mode of an element with these marks among its attributes, in one with this mode."""
     if "data-elastic-include" in found:
         mode &= ~_EXCLUDED
@@ -132,7 +121,7 @@ def mode_of(found: Collection[str], mode: int) -> int:
     if "data-pagefind-ignore" in found:
         mode |= _IGNORED
     if "data-pagefind-body" in found:
-        mode |= BODY
+        mode |= _BODY
     if "data-nosnippet" in found:
         mode |= _NO_SNIPPET
     return mode

@@ -13,14 +13,17 @@ from urllib.parse import unquote
 
 import re2
 from lxml import etree
+from lxml.html import HtmlElement
 
-from crawlspace.content.element_text import NodeBudget, page_text, text_of
-from crawlspace.content.exclusion_marks import EXCLUSION_MARKS, marks_in
+from crawlspace.content.element_text import NodeBudget, value_of
+from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, TextRule
 from crawlspace.content.json_ld_paths import JsonLdPaths
+from crawlspace.content.main_content import text_of
 from crawlspace.content.markup import one_spaced
 from crawlspace.content.page import MAX_TEXT
 from crawlspace.content.selectors import BadSelector, Node, css_selector, element_selector, xpath_selector
+from crawlspace.content.tree import page_tree
 from crawlspace.content.typed_values import typed
 from crawlspace.document import packed
 
@@ -61,20 +64,8 @@ class RuleValues(NamedTuple):
 NOTHING = RuleValues("")
 
 
-def extracted(
-    rules: ExtractionRules,
-    html: str,
-    *,
-    url: str,
-    base: str = "",
-    headers: Headers = (),
-    exclusion_marks: Collection[str] = EXCLUSION_MARKS,
-) -> Extracted:
-    """Return what rules find in a page, all of which apply to it. Never raises.
-
-    `base` is what URLs in it are relative to (`url`). Exclusion marks hold for its text, and not for fields, which are named one by one.
-    """
-    page = RuledPage(html, url=url, base=base, headers=headers, exclusion_marks=exclusion_marks)
+def extracted(rules: ExtractionRules, page: RuledPage) -> Extracted:
+    """Return what rules find in a page, all of which apply to it. Never raises."""
     fields: dict[str, str] = {}
     misfits: dict[str, int] = {}
     decided: set[str] = set()
@@ -93,7 +84,10 @@ def extracted(
 
 
 class RuledPage:
-    """One page, for rules that are applied to it one by one."""
+    """One page, for rules that are applied to it one by one.
+
+    `base` is what URLs in it are relative to (`url`). Exclusion marks hold for its text, and not for fields, which are named one by one.
+    """
 
     def __init__(
         self,
@@ -103,7 +97,9 @@ class RuledPage:
         base: str = "",
         headers: Headers = (),
         exclusion_marks: Collection[str] = EXCLUSION_MARKS,
+        xhtml: bool = False,
     ) -> None:
+        self._xhtml = xhtml
         self._html = html.replace("\0", "") if "\0" in html else html
         self._url = url
         self._base = base or url
@@ -132,14 +128,10 @@ class RuledPage:
 
     def text(self, rule: TextRule) -> str | None:
         """Return the text that a rule takes from the page; None if there is no element of `only`, or nothing is left."""
-        root = self._root
-        if root is None:
-            return None
-        only = self._elements(root, rule.only) if rule.only else None
-        if only is not None and not only:
-            return None
-        marks = marks_in(self._html, self._marks)
-        return page_text(root, only, self._elements(root, rule.drop), marks=marks, most=MAX_TEXT) or None
+        only, drop = self._elements(self.tree, rule.only), self._elements(self.tree, rule.drop)
+        body = self.tree.find("body")
+        elements = _outermost(self.tree, only, drop) if rule.only else [body] if body not in drop else []
+        return text_of(elements, without=drop)[:MAX_TEXT].rstrip() or None
 
     @staticmethod
     def _elements(root: Node, selectors: Iterable[str]) -> set[Node]:
@@ -152,8 +144,13 @@ class RuledPage:
         return found
 
     @cached_property
+    def tree(self) -> HtmlElement:
+        """The tree without what exclusion marks leave out, for texts: all of the page, however deep it is."""
+        return page_tree(self._html, xhtml=self._xhtml, exclusion_marks=self._marks)
+
+    @cached_property
     def _root(self) -> Node | None:
-        """The root element; None where the page has none."""
+        """The root element of the tree of libxml2, for values: it takes a tenth of the time; None where the page has none."""
         parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
         try:
             root: Node | None = etree.fromstring(self._html.encode("utf-8", "replace"), parser)
@@ -207,6 +204,18 @@ _FINDERS: Mapping[str, Callable[[RuledPage, str], Sequence[Node | str]]] = {
 }
 
 
+def _outermost(root: Node, only: Collection[Node], drop: Collection[Node]) -> list[Node]:
+    """Return the elements in `only` that are in no other of them, nor in one of `drop`, in the order of the page."""
+    found = []
+    walker = etree.iterwalk(root, events=("start",))
+    for _, node in walker:
+        if node in only and node not in drop:
+            found.append(node)
+        if node in only or node in drop:
+            walker.skip_subtree()
+    return found
+
+
 def url_options() -> re2.Options:
     """Return the options of regular expressions for URLs: errors are raised and not logged."""
     options = re2.Options()
@@ -227,7 +236,7 @@ def _text_for(node: Node, rule: FieldRule, steps: NodeBudget) -> str:
     for name in names:
         if value := node.get(name):
             return str(value)
-    return text_of(node, most=MAX_VALUE, steps=steps)
+    return value_of(node, most=MAX_VALUE, steps=steps)
 
 
 _SAID_BY = {"url": ("href", "src"), "date": ("datetime",)}

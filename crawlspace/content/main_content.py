@@ -101,17 +101,21 @@ def main_elements(root: HtmlElement) -> list[HtmlElement]:
     return [found] if found is not None and page.share([found]) >= LEAST_SHARE else [body]
 
 
-def text_of(elements: Iterable[HtmlElement]) -> str:
-    """Return the text of elements, its words separated by single spaces; words are separated as in `html`."""
-    return collapsed("".join(part for element in elements for part in _parts(element)))
+def text_of(elements: Iterable[HtmlElement], *, without: Collection[HtmlElement] = ()) -> str:
+    """Return the text of elements, `without` some in them; words are separated by single spaces, and as in `html`."""
+    return collapsed("".join(part for element in elements for part in _parts(element, without)))
 
 
-def _parts(element: HtmlElement) -> Iterator[str]:
-    for event, node in iterwalk(element, events=("start", "end")):
+def _parts(element: HtmlElement, without: Collection[HtmlElement]) -> Iterator[str]:
+    walker = iterwalk(element, events=("start", "end"))
+    for event, node in walker:
         separator = "" if node.tag in INLINE else "\n"
         if event == "start":
             yield separator
-            yield node.text or ""
+            if node in without:
+                walker.skip_subtree()
+            else:
+                yield node.text or ""
         else:
             yield separator
             yield (node.tail or "") if node is not element else ""

@@ -21,7 +21,7 @@ from crawlspace.content.charset import charset_parameter
 from crawlspace.content.documents.contents import FileLimits
 from crawlspace.content.documents.page import page_of
 from crawlspace.content.documents.readers import read_file
-from crawlspace.content.extraction import extracted
+from crawlspace.content.extraction import RuledPage, extracted
 from crawlspace.content.extraction_rules import ExtractionRules, FieldRule, TextRule
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.headers import read_headers
@@ -117,7 +117,7 @@ def extract_toml(data: bytes) -> None:
 
 def extraction(data: bytes) -> None:
     """Take fields and text from a page."""
-    found = extracted(EXTRACTION, data.decode("utf-8", "replace"), url=PAGE, headers=[("X-Team", "sales")])
+    found = extracted(EXTRACTION, RuledPage(data.decode("utf-8", "replace"), url=PAGE, headers=[("X-Team", "sales")]))
     assert all(len(value) <= 10_000 for value in found.fields.values())
 
 

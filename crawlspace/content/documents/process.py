@@ -61,29 +61,23 @@ def answer(job: FileJob | ExtractionJob) -> FileContents | Extracted:
 
 
 def _extracted(job: ExtractionJob) -> Extracted:
-    from crawlspace.content.extraction import extracted  # noqa: PLC0415 - lxml and parsel take a tenth of a second, which no file needs
+    # lxml and parsel take a tenth of a second, which no file needs
+    from crawlspace.content.extraction import RuledPage, extracted  # noqa: PLC0415
+    from crawlspace.content.main_content import main_elements, text_of  # noqa: PLC0415
 
     html, _ = decode(job.body, job.charset, markup=True)
-    found, marks = Extracted(), job.exclusion_marks
+    base = job.url
+    if job.rules and _BASE.search(html):
+        base = extract(job.body, url=job.url, charset=job.charset, xhtml=job.is_xhtml, max_links=0).base
+    marks = job.exclusion_marks
+    page = RuledPage(html, url=job.url, base=base, headers=job.headers, exclusion_marks=marks, xhtml=job.is_xhtml)
     try:
-        if job.rules:
-            base = job.url
-            if _BASE.search(html):
-                base = extract(job.body, url=job.url, charset=job.charset, xhtml=job.is_xhtml, max_links=0).base
-            found = extracted(job.rules, html, url=job.url, base=base, headers=job.headers, exclusion_marks=marks)
+        found = extracted(job.rules, page)
         if job.is_main and found.text is None:
-            found = replace(found, text=_main_text(html, job))
+            return replace(found, text=text_of(main_elements(page.tree))[:MAX_TEXT])
     except MemoryError:
         return Extracted(fault=TextStatus.OVER_LIMITS.sentence)
     return found
-
-
-def _main_text(html: str, job: ExtractionJob) -> str:
-    from crawlspace.content.main_content import main_elements, text_of  # noqa: PLC0415
-    from crawlspace.content.tree import page_tree  # noqa: PLC0415
-
-    root = page_tree(html, xhtml=job.is_xhtml, exclusion_marks=job.exclusion_marks)
-    return text_of(main_elements(root))[:MAX_TEXT]
 
 
 def limit_memory(memory_bytes: int) -> None:

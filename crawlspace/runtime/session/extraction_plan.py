@@ -9,7 +9,7 @@ from crawlspace.admin.extraction_preview import ExtractionChanges
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.collection import Collection
 from crawlspace.config.extraction import ExtractionScope
-from crawlspace.content.extraction import extracted
+from crawlspace.content.extraction import RuledPage, extracted
 from crawlspace.crawl.startup import applied_extraction
 from crawlspace.runtime.components.archived_responses import archived_html
 from crawlspace.state.store import Store
@@ -39,9 +39,10 @@ def extraction_changes(collection: Collection, store: Store) -> ExtractionChange
                 continue
             html, headers, page = fetched
             marks = content.exclusion_marks
-            ruled = extracted(scope.of(known.url), html, url=known.url, base=page.base, headers=headers, exclusion_marks=marks)
-            is_text_known = ruled.text is not None or not content.is_main
-            found.add(document, ruled, page, names=names, texts=texts and is_text_known)
+            ruled = RuledPage(html, url=known.url, base=page.base, headers=headers, exclusion_marks=marks)
+            taken = extracted(scope.of(known.url), ruled)
+            is_text_known = taken.text is not None or not content.is_main
+            found.add(document, taken, page, names=names, texts=texts and is_text_known)
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlspace.content.extraction import MAX_JOINED, MAX_VALUE, MAX_VALUES, extracted
+from crawlspace.content.extraction import MAX_JOINED, MAX_VALUE, MAX_VALUES, RuledPage, extracted
 from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, TextRule
 from crawlspace.content.html import extract
 from crawlspace.document import Values, values_of
@@ -37,7 +37,7 @@ def field(by: str, expression: str, type: str = "text", take: str = "first") -> 
 
 
 def of_page(*rules: FieldRule, html: str = PAGE) -> Extracted:
-    return extracted(ExtractionRules(rules), html, url=URL, base="http://shop.example.com/base/", headers=HEADERS)
+    return extracted(ExtractionRules(rules), RuledPage(html, url=URL, base="http://shop.example.com/base/", headers=HEADERS))
 
 
 # rule -> value of the field; None: the field is left out
@@ -140,12 +140,18 @@ TEXTS: list[tuple[tuple[str, ...], tuple[str, ...], str | None]] = [
 
 @pytest.mark.parametrize(("only", "drop", "text"), TEXTS)
 def test_the_text_of_some_elements_without_others(only: tuple[str, ...], drop: tuple[str, ...], text: str | None) -> None:
-    assert extracted(ExtractionRules(texts=(TextRule(only, drop),)), NESTED, url=URL).text == text
+    assert extracted(ExtractionRules(texts=(TextRule(only, drop),)), RuledPage(NESTED, url=URL)).text == text
+
+
+def test_the_text_of_what_is_nested_too_deep_for_libxml2() -> None:
+    html = f"<body><nav>menu</nav><div id=content>{'<div>' * 5_000}deep{'</div>' * 5_000}</div>after"
+    for rule, text in ((TextRule(("#content",)), "deep"), (TextRule(drop=("nav",)), "deep after")):
+        assert extracted(ExtractionRules(texts=(rule,)), RuledPage(html, url=URL)).text == text
 
 
 def test_the_first_rule_that_leaves_text_decides_it() -> None:
     rules = (TextRule(("#none",)), TextRule((".toc",)), TextRule(("#content",)))
-    assert extracted(ExtractionRules(texts=rules), NESTED, url=URL).text == "list in it"
+    assert extracted(ExtractionRules(texts=rules), RuledPage(NESTED, url=URL)).text == "list in it"
 
 
 # a page and what exclusion marks leave of it
@@ -163,7 +169,7 @@ MARKED = [
 
 @pytest.mark.parametrize("html", MARKED)
 def test_words_and_exclusion_marks_are_as_in_the_text_of_the_page(html: str) -> None:
-    whole = extracted(ExtractionRules(texts=(TextRule(drop=("i",)),)), f"<body>{html}</body>", url=URL)
+    whole = extracted(ExtractionRules(texts=(TextRule(drop=("i",)),)), RuledPage(f"<body>{html}</body>", url=URL))
     assert whole.text == extract(f"<body>{html}</body>".encode(), url=URL).text
 
 
@@ -198,7 +204,7 @@ LARGE = {
 def test_large_pages_take_bounded_time_and_memory(name: str) -> None:
     tracemalloc.start()
     started = time.process_time()
-    extracted(BROAD, LARGE[name], url=URL)
+    extracted(BROAD, RuledPage(LARGE[name], url=URL))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert time.process_time() - started < 60
@@ -208,7 +214,7 @@ def test_large_pages_take_bounded_time_and_memory(name: str) -> None:
 @given(st.text("<>/!-&;\"'= \0\ud800abdip[]{}:,", max_size=80))
 def test_no_page_raises(html: str) -> None:
     rules = ExtractionRules(tuple(rule for rule, _ in FOUND), (TextRule(("p",), ("b",)), TextRule(drop=("i",))))
-    extracted(rules, html, url=URL, headers=HEADERS)
+    extracted(rules, RuledPage(html, url=URL, headers=HEADERS))
 
 
 def test_rules_can_be_sent_to_another_process() -> None:
