@@ -6,6 +6,7 @@ SQL finds the best documents by BM25; the first of them are reordered by their t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 
@@ -114,7 +115,9 @@ class IndexSearch:
 def without_hidden(text: str, fields: Mapping[str, str]) -> str:
     """Return the text of a document without what no snippet may show, by its fields."""
     for hidden in sorted(filter(None, listed(fields.get(NO_SNIPPET, ""))), key=len, reverse=True):
-        text = text.replace(hidden, "…")
+        text, number = re.subn(rf"(?<!\w){re.escape(hidden)}(?!\w)", "…", text)
+        if not number:  # within a word, or in a language without spaces
+            text = text.replace(hidden, "…")
     return text
 
 

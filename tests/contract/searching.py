@@ -46,9 +46,9 @@ DOCUMENTS = (
         "http://b.test/B%C3%BCcher",
         "Liste",
         language="de-AT",
-        text="Die Firma mit der Nummer 4711",
+        text="Die Firma 1 mit der Nummer 4711 und 2021",
         content_type="text/html",
-        fields={NO_SNIPPET: packed(["Nummer 4711"])},
+        fields={NO_SNIPPET: packed(["1", "Nummer 4711"])},
     ),
     Document("http://ja.test/", "休暇", language="ja", text="年次休暇の申請", content_type="text/html", modified="2026-01-31"),
     Document(

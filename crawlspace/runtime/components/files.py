@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import MsgspecError
 from msgspec.structs import replace
@@ -52,6 +52,8 @@ from crawlspace.runtime.http.headers import declared_type, header_values
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
+
+T = TypeVar("T")
 
 LOOK_EVERY_S = 0.5
 """Whether the crawl is ending: no file is waited for then."""
@@ -235,6 +237,10 @@ _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "
 """Environment variables that are passed on; none that may hold secrets, because a file may take over the process that reads it."""
 
 
+class NoProcess(UnreadableFile):
+    """No process can be started."""
+
+
 class FileProcesses:
     """Reads files in up to `number` processes, which are started when they are needed. `folder`: for the files of converters."""
 
@@ -268,32 +274,33 @@ class FileProcesses:
         async with self._semaphore:
             try:
                 with self._prepared(job) as prepared:
-                    return contents_of(await self._answer(prepared))
+                    return await self._answer(prepared, contents_of)
             except OSError as error:
                 return _unread(job, TextStatus.CRASHED, f"there is no folder for its converter: {error.strerror or error}")
             except UnreadableFile as error:
                 return _unread(job, error.status, error.detail)
-            except MsgspecError:
-                return _unread(job, TextStatus.CRASHED, "")
 
     async def extract(self, job: ExtractionJob) -> Extracted:
-        """Return what extraction rules take from a page; nothing, and why, if that is not possible."""
+        """Return what extraction rules take from a page; nothing, and why, if that is not possible with this page.
+
+        Raises NoProcess, for then no page could have what the rules take.
+        """
         async with self._semaphore:
             try:
-                return extracted_of(await self._answer(job))
+                return await self._answer(job, extracted_of)
+            except NoProcess:
+                raise
             except UnreadableFile as error:
                 return Extracted(fault=f"{error.status.value} {error.detail}".strip())
-            except MsgspecError:
-                return Extracted(fault=TextStatus.CRASHED.value)
 
-    async def _answer(self, job: FileJob | ExtractionJob) -> bytes:
+    async def _answer(self, job: FileJob | ExtractionJob, decode: Callable[[bytes], T]) -> T:
         """Return the answer of a process. Raises UnreadableFile if there is none."""
         try:
             process = self._idle.pop() if self._idle else self._start()
         except OSError as error:
             raise self._not_started(error) from error
         try:
-            return await self._ask(process, job)
+            return await self._ask(process, job, decode)
         finally:
             if process.is_usable and process.files < self._most:
                 self._idle.append(process)
@@ -328,16 +335,16 @@ class FileProcesses:
         for folder in list(self._folders):  # tasks that wait for them may not be continued any more
             self._remove(folder)
 
-    async def _ask(self, process: _Process, job: FileJob | ExtractionJob) -> bytes:
+    async def _ask(self, process: _Process, job: FileJob | ExtractionJob, decode: Callable[[bytes], T]) -> T:
         try:
             await asyncio.wait_for(process.begin(), START_S)
         except (OSError, EOFError, TimeoutError) as error:
             raise self._not_started(error) from error
         try:
-            return await asyncio.wait_for(process.run(job), job.timeout_s)
+            return await asyncio.wait_for(process.run(job, decode), job.timeout_s)
         except TimeoutError:
             raise UnreadableFile(TextStatus.TIMED_OUT, f"after {job.timeout_s:g} s") from None
-        except (OSError, EOFError):
+        except (OSError, EOFError, MsgspecError):
             raise UnreadableFile(TextStatus.CRASHED, process.how_it_ended()) from None
 
     def _start(self) -> _Process:
@@ -352,14 +359,15 @@ class FileProcesses:
             self._ending.append(process)
             process.kill()
 
-    def _not_started(self, error: Exception) -> UnreadableFile:
+    def _not_started(self, error: Exception) -> NoProcess:
         if not self._has_warned:
             self._has_warned = True
             logger.error(
-                "no process that reads files can be started (%s): files are found by their name only, and extraction rules not applied",
+                "no process that reads files can be started (%s): files are found by their name only, and pages that extraction rules or"
+                " main content are for fail (699), and keep the documents that they have",
                 error,
             )
-        return UnreadableFile(TextStatus.CRASHED, "the process that reads files could not be started")
+        return NoProcess(TextStatus.CRASHED, "the process that reads files could not be started")
 
 
 class _Process:
@@ -393,8 +401,8 @@ class _Process:
             if await self._streams[0].readexactly(len(HELLO)) != HELLO:
                 raise EOFError
 
-    async def run(self, job: FileJob | ExtractionJob) -> bytes:
-        """Return the answer. Raises OSError or EOFError if there is none."""
+    async def run(self, job: FileJob | ExtractionJob, decode: Callable[[bytes], T]) -> T:
+        """Return the answer. Raises OSError, EOFError or MsgspecError if there is none."""
         assert self._streams is not None
         reader, writer = self._streams
         self.is_usable = False
@@ -404,7 +412,7 @@ class _Process:
         length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
         if length > MAX_ANSWER:
             raise EOFError
-        answer = await reader.readexactly(length)
+        answer = decode(await reader.readexactly(length))
         self.is_usable = True
         return answer
 

@@ -19,11 +19,11 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from crawlspace.content.documents.contents import FileContents, TextStatus
-from crawlspace.content.documents.jobs import FileJob
+from crawlspace.content.documents.jobs import ExtractionJob, FileJob
 from crawlspace.content.extraction_rules import NO_RULES
 from crawlspace.decision import Decision, Reason
 from crawlspace.runtime.components import files as module
-from crawlspace.runtime.components.files import COMMAND, FileProcesses, FileReading
+from crawlspace.runtime.components.files import COMMAND, FileProcesses, FileReading, NoProcess
 from crawlspace.runtime.components.requests import CONTENTS, FILE, STATE
 from crawlspace.runtime.http.file_body import FileBody
 from tests.memory import folder_in_memory
@@ -202,6 +202,12 @@ def test_a_process_that_does_not_start(command: Sequence[str], caplog: pytest.Lo
     assert len([one for one in caplog.messages if "no process that reads files can be started" in one]) == 1
 
 
+async def test_pages_fail_where_no_process_starts_and_keep_what_they_have(tmp_path: Path) -> None:
+    processes = FileProcesses(1, memory_bytes=MEMORY, folder=tmp_path, command=("/no/such/program",))
+    with pytest.raises(NoProcess):
+        await processes.extract(ExtractionJob(b"x", None, url="http://a.example/", rules=NO_RULES, exclusion_marks=()))
+
+
 ANSWERS = (
     "import socket, sys; s = socket.socket(fileno=int(sys.argv[1])); s.send(bytes([1])); s.recv(9); s.send({}); s.recv(9999999)"
 )
@@ -211,6 +217,17 @@ ANSWERS = (
 def test_an_answer_that_is_none(answer: str) -> None:
     (contents,) = read(READABLE, command=(sys.executable, "-c", ANSWERS.format(answer)))
     assert contents.status is TextStatus.CRASHED
+
+
+async def test_a_process_that_answers_nonsense_is_asked_nothing_else(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", ANSWERS.format("bytes([0, 0, 0, 2, 1, 1])"))
+    processes = FileProcesses(1, memory_bytes=MEMORY, folder=tmp_path, command=command)
+    try:
+        job = ExtractionJob(b"x", None, url="http://a.example/", rules=NO_RULES, exclusion_marks=())
+        assert (await processes.extract(job)).fault.startswith("crashed")
+        assert not processes._idle
+    finally:
+        processes.close()
 
 
 def test_a_process_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
