@@ -23,7 +23,7 @@ from crawlspace.content.main_content import text_of
 from crawlspace.content.markup import one_spaced
 from crawlspace.content.page import MAX_TEXT
 from crawlspace.content.selectors import BadSelector, Node, css_selector, element_selector, xpath_selector
-from crawlspace.content.tree import page_tree
+from crawlspace.content.tree import is_sign, page_tree
 from crawlspace.content.typed_values import typed
 from crawlspace.document import packed
 
@@ -129,6 +129,7 @@ class RuledPage:
     def text(self, rule: TextRule) -> str | None:
         """Return the text that a rule takes from the page; None if there is no element of `only`, or nothing is left."""
         only, drop = self._elements(self.tree, rule.only), self._elements(self.tree, rule.drop)
+        drop.update(filter(is_sign, self.tree.iter("a")))
         body = self.tree.find("body")
         elements = _outermost(self.tree, only, drop) if rule.only else [body] if body not in drop else []
         return text_of(elements, without=drop)[:MAX_TEXT].rstrip() or None

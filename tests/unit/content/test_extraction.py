@@ -143,6 +143,12 @@ def test_the_text_of_some_elements_without_others(only: tuple[str, ...], drop: t
     assert extracted(ExtractionRules(texts=(TextRule(only, drop),)), RuledPage(NESTED, url=URL)).text == text
 
 
+def test_signs_of_links_from_a_heading_to_itself_are_no_text() -> None:
+    html = "<body><div id=content><h1 id=a>One<a href='#a'>¶</a></h1>two <a href='#a'>back</a></div>"
+    for rule in (TextRule(("#content",)), TextRule(drop=("nav",))):
+        assert extracted(ExtractionRules(texts=(rule,)), RuledPage(html, url=URL)).text == "One two back"
+
+
 def test_the_text_of_what_is_nested_too_deep_for_libxml2() -> None:
     html = f"<body><nav>menu</nav><div id=content>{'<div>' * 5_000}deep{'</div>' * 5_000}</div>after"
     for rule, text in ((TextRule(("#content",)), "deep"), (TextRule(drop=("nav",)), "deep after")):
