@@ -11,6 +11,7 @@ from crawlspace.crawl.depths.settlement import last_run
 from crawlspace.crawl.engine import Engine
 from crawlspace.model import Held, State, UrlState
 from crawlspace.state.depths import DepthMark
+from crawlspace.urls import parse
 from tests.histories.configuration import ELSEWHERE, OUTSIDE
 from tests.histories.fate import Run
 
@@ -38,7 +39,10 @@ def end_run_checked(engine: Engine, run: Run) -> None:
     orphans = before.keys() - after.keys()
     run.orphans |= orphans
     run.differences += [f"LOST    {url}: a way leads to it over stored links" for url in orphans if before[url].key in reached]
-    run.differences += _depth_differences(store, after, starts)
+    folding = collection.url_folding
+    settled = {url: state for url, state in after.items() if folding.folded(parse(url, routes=True)) is None}
+    # a folded URL has no links any more; a hold that a person dropped during the run comes back at the next start
+    run.differences += _depth_differences(store, settled, after, starts)
     if collection.orphans_after is not None:
         now = last_run(store)
         for url, state in after.items():
@@ -47,7 +51,9 @@ def end_run_checked(engine: Engine, run: Run) -> None:
                 run.differences.append(f"ORPHAN  {url}: since run {state.orphaned}, now it is {now}")
 
 
-def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Collection[int]) -> Iterator[str]:
+def _depth_differences(
+    store: HasLinks, compared: dict[str, UrlState], states: dict[str, UrlState], starts: Collection[int]
+) -> Iterator[str]:
     """Yield the URLs whose stored depth is not the length of the shortest way over stored links, and those wrongly called orphans.
 
     What fails and has no document may have been a redirect, and so may what came back and has not been fetched since. That must not make
@@ -56,7 +62,7 @@ def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Col
     longest = _distances(store, states.values(), starts)
     shortest = _distances(store, states.values(), starts, may_redirect=True)
     marks = store.depth_marks()
-    for url, state in states.items():
+    for url, state in compared.items():
         if state.held is Held.FOLDED or (state.key in starts and _is_refused_start(state)):
             continue
         if state.lease_until is not None and state.key in marks:  # it is settled once it has been fetched
