@@ -31,6 +31,12 @@ class ContentSection(Section, frozen=True):
     CRAWLSPACE_MAIN_CONTENT: Literal["all", "main"] = "all"
     """What the text of a page is taken from: all of it, or its [main content](collections.md#main-content), without navigation,
     header and footer. `"main"` needs trafilatura: `pip install "crawlspace[article]"`."""
+    CRAWLSPACE_MARKDOWN: bool = False
+    """Whether documents have the content of their page as [Markdown](collections.md#markdown), too."""
+    CRAWLSPACE_PARTS: Literal["", "headings"] = ""
+    """`"headings"`: the sections of a page are [parts](collections.md#parts-of-a-page) of its document, each found by itself."""
+    CRAWLSPACE_PART_MAX_CHARS: Annotated[int, Meta(ge=200, le=1_000_000)] = 2_000
+    """Characters of such a part. A longer section is several parts."""
     CRAWLSPACE_CHECKSUM_CUT_OFF: Whole = 0
     """Bytes from the start of the text that count when pages are compared. 0: all."""
     CRAWLSPACE_CHECKSUM_TITLE: bool = True

@@ -5,11 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import lru_cache
 
 import msgspec
+
+
+@dataclass(slots=True)
+class Part:
+    """A part of a page that is found by itself, such as a section. It is pushed and deleted together with the document of its page."""
+
+    key: str
+    """Unique in its page, and the same as long as the part is the same one."""
+    title: str = ""
+    headings: list[str] = field(default_factory=list)
+    """The headings that it stands under, the outermost first, its own last."""
+    text: str = ""
+    anchor: str = ""
+    """Fragment of its URL, as it is written in the page; empty where the page has none for it."""
+    fields: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -26,6 +41,9 @@ class Document:
     modified: str = ""
     fields: dict[str, str] = field(default_factory=dict)
     duplicates: list[str] = field(default_factory=list)
+    markdown: str = ""
+    """Its content as Markdown; empty without CRAWLSPACE_MARKDOWN."""
+    parts: list[Part] = field(default_factory=list)
 
 
 OWN_FIELDS = tuple(one.name for one in fields(Document) if one.name != "fields")
@@ -39,6 +57,36 @@ def field_fault(name: str) -> str:
     if not _FIELD.fullmatch(name):
         return f": {_FIELD_NAMES}"
     return ", which a document has of its page; choose another name" if name in OWN_FIELDS else ""
+
+
+class _MoreTexts(msgspec.Struct, omit_defaults=True):
+    """What is stored together with the text of a document."""
+
+    markdown: str = ""
+    parts: list[Part] = []
+
+
+def packed_text(document: Document) -> str:
+    """Return the text of a document with its Markdown and its parts, which stores keep only as long as the text is needed."""
+    text, more = document.text, _MoreTexts(document.markdown, document.parts)
+    if not (more.markdown or more.parts or "\0" in text):
+        return text
+    return f"{text}\0{msgspec.json.encode(more).decode()}"
+
+
+def unpack_text(document: Document, packed: str) -> None:
+    """Give a document its text, and what is stored with it. Raises msgspec.MsgspecError."""
+    document.text, mark, more = packed.rpartition("\0")
+    if not mark:
+        document.text = packed
+        return
+    texts = msgspec.json.decode(more, type=_MoreTexts)
+    document.markdown, document.parts = texts.markdown, texts.parts
+
+
+def without_texts(document: Document) -> Document:
+    """Return a document without what `packed_text` has of it, and without the URLs noted on it."""
+    return replace(document, text="", duplicates=[], markdown="", parts=[])
 
 
 class Op(StrEnum):

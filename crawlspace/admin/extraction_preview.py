@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from crawlspace.config.content import ContentSettings
 from crawlspace.config.extraction import ExtractionScope
 from crawlspace.content.extraction import NOTHING, Headers, RuledPage, RuleValues, extracted
 from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, PartRule, TextRule
 from crawlspace.content.page import Page
-from crawlspace.document import Document, values_of
+from crawlspace.document import Document, Part, values_of
 from crawlspace.text import counted
 
 SHOWN = 5
 """Values of a rule that are shown."""
 EXAMPLES = 3
 """Documents that are shown for a field that changes."""
-TEXT = "text"
+TEXT, PARTS = "text", "parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +71,49 @@ class TextPreview:
 
 
 @dataclass(frozen=True, slots=True)
+class PartPreview:
+    """The keys of the parts that a rule finds by itself."""
+
+    number: int
+    rule: PartRule
+    applies: bool
+    keys: Sequence[str]
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            **_place(self.number, self.rule),
+            "css": self.rule.css,
+            "key": self.rule.key,
+            "applies": self.applies,
+            "found": len(self.keys),
+            "keys": list(self.keys[:SHOWN]),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractionPreview:
     """What all rules of a collection take from a page, and what the page has without them."""
 
     url: str
     fields: Sequence[FieldPreview]
     texts: Sequence[TextPreview]
-    parts: Sequence[tuple[int, PartRule, bool]]
-    """Number, rule, and whether it applies."""
+    parts: Sequence[PartPreview]
     document: Mapping[str, str]
     """The fields that the rules find."""
     standard: Mapping[str, str]
     """The fields that the page has by itself."""
     words_before: int
     words_after: int
+    made: Sequence[Part]
+    """The parts of its document."""
 
     def as_json(self) -> dict[str, object]:
         return {
             "url": self.url,
             "fields": [one.as_json() for one in self.fields],
             "texts": [one.as_json() for one in self.texts],
-            "parts": [{**_place(number, rule), "css": rule.css, "applies": applies} for number, rule, applies in self.parts],
+            "parts": [one.as_json() for one in self.parts],
+            "made": [{"key": one.key, "headings": one.headings, "characters": len(one.text)} for one in self.made],
             "document": {name: values_of(value) for name, value in self.document.items()},
             "standard": {name: values_of(value) for name, value in self.standard.items()},
             "words": {"before": self.words_before, "after": self.words_after},
@@ -104,22 +127,24 @@ def preview(
     *,
     url: str,
     headers: Headers = (),
-    exclusion_marks: Collection[str],
+    content: ContentSettings,
 ) -> ExtractionPreview:
     """Return what rules take from a page, whose standard fields and text are in `page`."""
     applying = ExtractionScope(rules).of(url)
-    ruled = RuledPage(html, url=url, base=page.base, headers=headers, exclusion_marks=exclusion_marks)
-    found = extracted(applying, ruled)
+    ruled = RuledPage(html, url=url, base=page.base, headers=headers, exclusion_marks=content.exclusion_marks)
+    fields, texts, parts = _fields(applying, rules, ruled), _texts(applying, rules, ruled), _parts(applying, rules, ruled)
+    found = extracted(applying, ruled, is_main=content.is_main, part_chars=content.part_chars)
     before = len(page.text.split())
     return ExtractionPreview(
         url,
-        _fields(applying, rules, ruled),
-        _texts(applying, rules, ruled),
-        [(number, rule, rule in applying.parts) for number, rule in enumerate(rules.parts, 1)],
+        fields,
+        texts,
+        parts,
         found.fields,
         {**page.fields, **({"modified": page.modified} if page.modified else {})},
         before,
         before if found.text is None else len(found.text.split()),
+        found.parts,
     )
 
 
@@ -143,6 +168,14 @@ def _texts(applying: ExtractionRules, rules: ExtractionRules, page: RuledPage) -
         text = page.text(rule) if applies else None
         decides = text is not None and not any(one.decides for one in shown)
         shown.append(TextPreview(number, rule, applies, None if text is None else len(text.split()), decides))
+    return shown
+
+
+def _parts(applying: ExtractionRules, rules: ExtractionRules, page: RuledPage) -> list[PartPreview]:
+    shown = []
+    for number, rule in enumerate(rules.parts, 1):
+        applies = rule in applying.parts
+        shown.append(PartPreview(number, rule, applies, [part.key for part in page.parts([rule])] if applies else []))
     return shown
 
 
@@ -170,8 +203,10 @@ class ExtractionChanges:
     by_field: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[FieldChange]] = field(default_factory=dict)
 
-    def add(self, document: Document, ruled: Extracted, page: Page, *, names: Iterable[str], texts: bool) -> None:
-        """Compare a document with what the rules take from its page now: these fields, and the text."""
+    def add(
+        self, document: Document, ruled: Extracted, page: Page, *, names: Iterable[str], texts: bool, parts: bool = False
+    ) -> None:
+        """Compare a document with what the rules take from its page now: these fields, and the text and the parts."""
         self.checked += 1
         found = {
             name: FieldChange(document.url, document.fields.get(name, ""), ruled.fields.get(name) or page.fields.get(name, ""))
@@ -180,7 +215,9 @@ class ExtractionChanges:
         text = page.text if ruled.text is None else ruled.text
         if texts and document.text != text:
             found[TEXT] = FieldChange(document.url, *(counted(len(one.split()), "word") for one in (document.text, text)))
-        differing = {name: change for name, change in found.items() if change.before != change.after or name == TEXT}
+        if parts and document.parts != ruled.parts:
+            found[PARTS] = FieldChange(document.url, *(counted(len(one), "part") for one in (document.parts, ruled.parts)))
+        differing = {name: change for name, change in found.items() if change.before != change.after or name in (TEXT, PARTS)}
         self.changed += bool(differing)
         for name, change in differing.items():
             self.by_field[name] = self.by_field.get(name, 0) + 1

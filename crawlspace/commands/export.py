@@ -14,7 +14,7 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.runtime.components.archived_responses import FetchedHtml, archived_html
 from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput, exactly_one
 from crawlspace.runtime.components.exports import export, read_feeds
-from crawlspace.runtime.session.markdown_export import export_markdown
+from crawlspace.runtime.session.markdown_export import MarkdownOf, export_markdown
 from crawlspace.runtime.session.paths import CollectionPaths, archive_reader, refuse_missing_index
 from crawlspace.text import counted, printable
 
@@ -90,7 +90,12 @@ def _written_as_markdown(paths: CollectionPaths, folder: Path) -> str:
             state = None if opened is None else opened.store.get(url)
             return None if state is None or archive is None else archived_html(state, archive, collection.content)
 
-        done = export_markdown(index.documents(paths.name), folder, page_of=page_of, content=collection.content)
+        done = export_markdown(
+            index.documents(paths.name),
+            folder,
+            page_of=page_of,
+            markdown=MarkdownOf(collection.content, collection.extraction_rules),
+        )
     return (
         f"{paths.name}: {counted(done.written + done.unchanged, 'document')} in {printable(str(folder))}, {done.written:,} written,"
         f" {done.unchanged:,} as before, {done.removed:,} removed"

@@ -21,6 +21,8 @@ from crawlspace.runtime.session.paths import CollectionPaths, archive_reader
 from crawlspace.text import counted, printable, quoted
 from crawlspace.urls import Url
 
+_PARTS = 20
+"""Parts that are shown."""
 _VALUE = 80
 """Characters of a value that are shown."""
 
@@ -31,7 +33,7 @@ class Command(CollectionCommand):
     explanation = (
         f"Show what the rules of {EXTRACT_TOML} take from a page as it was fetched last, from the archive, or from a file: for each rule whether it "
         "applies to the URL, what it finds, which values are not of its type, and which rule decides each field; then the fields that the page "
-        "has by itself, and the words of its text before and after. The rules are read from disk, so that a change can be tried before the "
+        "has by itself, the words of its text before and after, and its parts. The rules are read from disk, so that a change can be tried before the "
         "next start. Makes no network requests and changes nothing. "
         "Exit status: 0 shown, whatever was found; 1 the page is not in the archive or is no HTML, the rules have mistakes, or the store has a "
         "fault; 2 wrong use."
@@ -58,7 +60,7 @@ class Command(CollectionCommand):
             fetched.page,
             url=text,
             headers=fetched.headers,
-            exclusion_marks=collection.content.exclusion_marks,
+            content=collection.content,
         )
         if opts.json:
             print_json(shown.as_json())
@@ -95,14 +97,22 @@ def _lines(shown: ExtractionPreview) -> Iterator[str]:
     for text in shown.texts:
         yield f"\ntext {text.number}  {EXTRACT_TOML}:{text.rule.line}"
         yield from _text(text) if text.applies else _elsewhere(text.rule.where)
-    for number, part, applies in shown.parts:
-        yield f"\npart {number}  {EXTRACT_TOML}:{part.line}"
-        yield from ("  applies",) if applies else _elsewhere(part.where)
+    for part in shown.parts:
+        yield f"\npart {part.number}  {EXTRACT_TOML}:{part.rule.line}"
+        yield f"  css = {quoted(part.rule.css)}, key = {quoted(part.rule.key)}"
+        found = f"finds {counted(len(part.keys), 'part')}: {_some(part.keys)}" if part.keys else "finds nothing"
+        yield from (f"  {found}",) if part.applies else _elsewhere(part.rule.where)
     yield "\nfields by these rules"
     yield from _fields(shown.document)
     yield "\nfields of the page itself"
     yield from _fields(shown.standard)
     yield f"\ntext         {counted(shown.words_before, 'word')} of the page, {shown.words_after:,} by these rules"
+    if shown.made:
+        yield f"\nparts        {len(shown.made):,}"
+    for made in shown.made[:_PARTS]:
+        yield f"  {printable(made.key, most=_VALUE)}: {printable(' > '.join(made.headings), most=_VALUE)} ({len(made.text):,} characters)"
+    if len(shown.made) > _PARTS:
+        yield f"  and {len(shown.made) - _PARTS:,} more (--json has all)"
 
 
 def _findings(one: FieldPreview) -> Iterator[str]:

@@ -12,7 +12,7 @@ from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, m
 from crawlspace.document import FOR_PROGRAMS, with_values
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.search import FACETS, Hit, Searchable, SearchResult, read_facets, read_filter, shown_name
+from crawlspace.index.search import FACETS, FoundPart, Hit, Searchable, SearchResult, read_facets, read_filter, shown_name
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, EscapingOutput, print_json, shortened
 from crawlspace.runtime.session.paths import CollectionPaths, refuse_missing_index
 from crawlspace.text import counted, escaped, quoted
@@ -164,6 +164,19 @@ def _as_json(hit: Hit) -> dict[str, object]:
         "language": hit.language,
         "fields": with_values(hit.fields),
         "duplicates": list(hit.duplicates),
+        **({"parts": [_part_as_json(part) for part in hit.parts]} if hit.parts else {}),
+    }
+
+
+def _part_as_json(part: FoundPart) -> dict[str, object]:
+    snippet, found = _without_marks(part.snippet)
+    return {
+        "id": part.id,
+        "key": part.key,
+        "url": part.url,
+        "headings": list(part.headings),
+        "snippet": snippet,
+        "found": found,
     }
 
 
@@ -182,9 +195,7 @@ def _without_marks(snippet: str) -> tuple[str, list[list[int]]]:
 def _text(number: int, hit: Hit, *, bold: bool) -> str:
     indent = "    "
     title = shortened(_in_one_line(hit.title) or "(no title)", WIDTH - len(indent))
-    snippet = textwrap.fill(_in_one_line(hit.snippet), WIDTH, initial_indent=indent, subsequent_indent=indent)
-    for mark, code in zip((_OPEN, _CLOSE), (_BOLD, _NORMAL) if bold else _BRACKETS, strict=True):
-        snippet = snippet.replace(mark, code)
+    snippet = _snippet(hit.snippet, indent, bold=bold)
     shown = {name: value if isinstance(value, str) else "; ".join(value) for name, value in with_values(hit.fields).items()}
     fields = _in_one_line(", ".join(f"{name}: {value}" for name, value in shown.items() if name not in FOR_PROGRAMS))
     lines = [f"{number}. ".ljust(len(indent)) + title, f"{indent}{escaped(hit.url)}"]
@@ -192,7 +203,21 @@ def _text(number: int, hit: Hit, *, bold: bool) -> str:
         lines.append(indent + shortened(fields, WIDTH - len(indent)))
     if snippet.strip():
         lines.append(snippet)
+    for part in hit.parts:
+        path = shortened(_in_one_line(" > ".join(part.headings)) or "(no heading)", WIDTH - 2 * len(indent))
+        lines.append(f"{indent}- {path}")
+        if part.url != hit.url:
+            lines.append(f"{indent}  {escaped(part.url)}")
+        lines.append(_snippet(part.snippet, f"{indent}  ", bold=bold))
     return "\n".join(lines)
+
+
+def _snippet(text: str, indent: str, *, bold: bool) -> str:
+    """Return a snippet on lines, with the words found bold or in brackets."""
+    filled = textwrap.fill(_in_one_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent)
+    for mark, code in zip((_OPEN, _CLOSE), (_BOLD, _NORMAL) if bold else _BRACKETS, strict=True):
+        filled = filled.replace(mark, code)
+    return filled
 
 
 def _in_one_line(text: str) -> str:

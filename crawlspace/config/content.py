@@ -51,6 +51,10 @@ class ContentSettings:
     exclusion_marks: frozenset[str]
     is_main: bool
     """The text is that of the main content."""
+    markdown: bool
+    """Documents have their content as Markdown."""
+    part_chars: int
+    """Characters of a part made of a section; 0: sections are no parts."""
     checksum_cut_off: int
     checksum_title: bool
     obey_meta_robots: bool
@@ -68,7 +72,12 @@ class ContentSettings:
     def text_and_fields(self) -> tuple[object, ...]:
         """What text and fields are taken from, sorted; empty with the defaults."""
         left = sorted(set(EXCLUSION_MARKS) - self.exclusion_marks)
-        return tuple(filter(None, [left, sorted(self.meta_fields.items()), "main" if self.is_main else ""]))
+        return tuple(filter(None, [left, sorted(self.meta_fields.items()), "main" if self.is_main else "", self._further]))
+
+    @property
+    def _further(self) -> list[object]:
+        """What documents have besides text and fields; empty with the defaults."""
+        return [name for name, value in (("markdown", self.markdown), (f"parts {self.part_chars}", self.part_chars)) if value]
 
 
 def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> ContentSettings:
@@ -82,6 +91,8 @@ def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> Conten
         meta_fields=read_meta_fields(given.CRAWLSPACE_META_FIELDS),
         exclusion_marks=_exclusion_marks(given.CRAWLSPACE_EXCLUSION_MARKS),
         is_main=_is_main(given.CRAWLSPACE_MAIN_CONTENT),
+        markdown=given.CRAWLSPACE_MARKDOWN,
+        part_chars=given.CRAWLSPACE_PART_MAX_CHARS if given.CRAWLSPACE_PARTS else 0,
         checksum_cut_off=given.CRAWLSPACE_CHECKSUM_CUT_OFF,
         checksum_title=given.CRAWLSPACE_CHECKSUM_TITLE,
         obey_meta_robots=robots_obey if meta_robots is None else meta_robots,

@@ -17,15 +17,17 @@ from lxml.html import HtmlElement
 
 from crawlspace.content.element_text import NodeBudget, value_of
 from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
-from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, TextRule
+from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, PartRule, TextRule
 from crawlspace.content.json_ld_paths import JsonLdPaths
-from crawlspace.content.main_content import text_of
-from crawlspace.content.markup import one_spaced
+from crawlspace.content.main_content import main_elements, text_of
+from crawlspace.content.markdown import markdown_of
+from crawlspace.content.markup import INLINE, one_spaced
 from crawlspace.content.page import MAX_TEXT
+from crawlspace.content.parts import MAX_PARTS, element_part, heading_parts
 from crawlspace.content.selectors import BadSelector, Node, css_selector, element_selector, xpath_selector
 from crawlspace.content.tree import is_sign, page_tree
 from crawlspace.content.typed_values import typed
-from crawlspace.document import packed
+from crawlspace.document import Part, packed
 
 MAX_VALUES = 1_000
 """Values of a field; and nodes of a selector that are looked at for one."""
@@ -64,8 +66,14 @@ class RuleValues(NamedTuple):
 NOTHING = RuleValues("")
 
 
-def extracted(rules: ExtractionRules, page: RuledPage) -> Extracted:
-    """Return what rules find in a page, all of which apply to it. Never raises."""
+def extracted(
+    rules: ExtractionRules, page: RuledPage, *, is_main: bool = False, markdown: bool = False, part_chars: int = 0
+) -> Extracted:
+    """Return what rules find in a page, all of which apply to it. Never raises.
+
+    `is_main`: the text is that of the main content, where no rule decides it. `markdown` and `part_chars`: also the Markdown of what the
+    text is taken from, and its sections as parts of so many characters, if no rule finds parts.
+    """
     fields: dict[str, str] = {}
     misfits: dict[str, int] = {}
     decided: set[str] = set()
@@ -79,8 +87,17 @@ def extracted(rules: ExtractionRules, page: RuledPage) -> Extracted:
             fields[rule.name] = found.value
         if found.misfits:
             misfits[rule.name] = len(found.misfits)
-    texts = (text for rule in rules.texts if (text := page.text(rule)) is not None)
-    return Extracted(fields, next(texts, None), misfits)
+    parts = page.parts(rules.parts)
+    text, elements = (
+        page.content(rules.texts, is_main=is_main) if is_main or markdown or part_chars or rules.texts else (None, [])
+    )
+    return Extracted(
+        fields,
+        text,
+        misfits,
+        markdown=page.markdown(elements) if markdown else "",
+        parts=heading_parts(elements, most=part_chars) if part_chars and not parts else parts,
+    )
 
 
 class RuledPage:
@@ -133,6 +150,49 @@ class RuledPage:
         body = self.tree.find("body")
         elements = _outermost(self.tree, only, drop) if rule.only else [body] if body not in drop else []
         return text_of(elements, without=drop)[:MAX_TEXT].rstrip() or None
+
+    def parts(self, rules: Iterable[PartRule]) -> list[Part]:
+        """Return the parts that rules find, MAX_PARTS at most; of elements in each other the outermost is one. A key is never given twice."""
+        found: list[Part] = []
+        keys = set[str]()
+        steps = NodeBudget(_MAX_STEPS)
+        for rule in rules:
+            for element in _outermost(self.tree, self._elements(self.tree, [rule.css]), ()):
+                key, title = self._named(element, rule.key, steps), self._named(element, rule.title, steps)
+                part = element_part(element, key=key, title=title, keys=keys) if len(found) < MAX_PARTS else None
+                if part is not None:
+                    found.append(part)
+        return found
+
+    @staticmethod
+    def _named(element: Node, by: str, steps: NodeBudget) -> str:
+        """Return the text of the first element in another one by its CSS, or an attribute of that one, as in `@id`."""
+        if not by or by.startswith("@"):
+            return one_spaced(element.get(by[1:], ""))[:MAX_VALUE] if by else ""
+        first = next(iter(element_selector(by, most=1).elements(element)), None)
+        return "" if first is None else value_of(first, most=MAX_VALUE, steps=steps)
+
+    def content(self, rules: Iterable[TextRule], *, is_main: bool) -> tuple[str | None, list[HtmlElement]]:
+        """Return the text of a page, and the elements that it is taken from; None where that is the page's own.
+
+        Removes from the tree what is not in the text: it is called last.
+        """
+        for rule in rules:
+            if (text := self.text(rule)) is not None:
+                only, drop = self._elements(self.tree, rule.only), self._elements(self.tree, rule.drop)
+                elements = _outermost(self.tree, only, drop) if rule.only else [self.tree]
+                for node in drop:
+                    node.clear(keep_tail=True)
+                    node.tag = "span" if node.tag in INLINE else "div"
+                return text, elements
+        if not is_main:
+            return None, [self.tree]
+        elements = main_elements(self.tree)
+        return text_of(elements)[:MAX_TEXT], elements
+
+    def markdown(self, elements: Iterable[HtmlElement]) -> str:
+        """Return what these elements have, as Markdown."""
+        return markdown_of(elements, self._base)[:MAX_TEXT]
 
     @staticmethod
     def _elements(root: Node, selectors: Iterable[str]) -> set[Node]:

@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from crawlspace.document import Part
+
 By: TypeAlias = Literal["css", "xpath", "meta", "jsonld", "header", "url"]
 """What a value is taken from: elements of the page, its meta elements, its JSON-LD, a header of the response, the URL."""
 Take: TypeAlias = Literal["first", "all", "joined"]
@@ -89,5 +91,7 @@ class Extracted(msgspec.Struct, frozen=True):
     text: str | None = None
     misfits: dict[str, int] = {}
     """By field, the number of values that were found and are not of its type."""
+    markdown: str = ""
+    parts: list[Part] = []
     fault: str = ""
     """Why the rules could not be applied."""

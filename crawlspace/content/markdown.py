@@ -15,13 +15,14 @@ headings or tables in its cells) as what is in its cells; blocks in the cells of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lxml.etree import iterwalk
 from lxml.html import HtmlElement
 
-from crawlspace.content.markdown_inline import SPACE, Inline, code_fence, inline_markdown
+from crawlspace.content.markdown_inline import SPACE, Inline, code_fence, inline_markdown, inline_text
 from crawlspace.content.markup import INLINE, one_spaced
 from crawlspace.content.tree import is_sign
 from crawlspace.urls import MalformedUrl, join
@@ -48,6 +49,24 @@ _LANGUAGE = re.compile(
 )
 _SCHEME = re.compile(r"(?:https?|ftps?|mailto|news|tel|file):", re.IGNORECASE)
 _MAX_URL = 10_000
+
+
+class Block(NamedTuple):
+    """A block of a page as plain text: a heading, a paragraph or list item, a table, or code."""
+
+    lines: Sequence[str]
+    heading: HtmlElement | None = None
+    is_whole: bool = False
+    """It must not be divided: a table, or code."""
+    is_spaced: bool = True
+    """An empty line is before it."""
+
+
+def blocks_of(element: HtmlElement) -> list[Block]:
+    """Return the blocks of an element in their order, with lists and tables as in Markdown, and otherwise without markup."""
+    writer = _MarkdownWriter("", plain=True)
+    writer.read(element)
+    return writer.blocks
 
 
 def markdown_of(elements: Iterable[HtmlElement], base: str) -> str:
@@ -147,14 +166,19 @@ class _Table:
 class _MarkdownWriter:
     """The Markdown so far, and what is open in the page."""
 
-    def __init__(self, base: str) -> None:
+    def __init__(self, base: str, *, plain: bool = False) -> None:
+        """`plain`: without escapes, emphasis, links and marks of headings and code; `blocks` has each block by itself."""
         self._base = base
+        self._inline = inline_text if plain else inline_markdown
+        self._is_plain = plain
+        self.blocks: list[Block] = []
         self._lines: list[str] = []
         self._containers: list[_Container] = []
         self._lists: list[_List] = []
         self._pieces: list[Inline] = []
         self._code = 0
         self._heading = 0
+        self._heading_element: HtmlElement | None = None
         self._link = ""
         """The URL of the open link that has no text yet, or is in the current paragraph."""
         self._link_at = 0
@@ -249,7 +273,7 @@ class _MarkdownWriter:
     def _start_block(self, node: HtmlElement) -> None:
         tag = node.tag
         if tag in _HEADINGS:
-            self._heading = _HEADINGS[tag]
+            self._heading, self._heading_element = _HEADINGS[tag], node
         elif tag in _LISTS:
             self._start_list(node)
         elif tag == "li":
@@ -259,7 +283,7 @@ class _MarkdownWriter:
         elif tag == "blockquote":
             self._push(_Container("> ", "> "))
         elif tag == "hr":
-            self._write(["___"])
+            self._write([] if self._is_plain else ["___"])
         elif tag == "table" and node not in self._layout and self._table is None:
             self._table = _Table()
 
@@ -276,7 +300,7 @@ class _MarkdownWriter:
         elif self._cell is not None:
             self._add(SPACE)
             if tag in _CELLS and self._table is not None:
-                self._table.add(inline_markdown(self._cell, in_cell=True), node)
+                self._table.add(self._inline(self._cell, in_cell=True), node)
                 self._cell = None
         elif self._table is not None and tag in ("tr", "thead"):
             self._paragraph()
@@ -301,7 +325,7 @@ class _MarkdownWriter:
         elif tag == "table" and self._table is not None and node not in self._layout:
             lines = self._table.lines()
             self._table = None
-            self._write(lines)
+            self._write(lines, is_whole=True)
 
     # inline content
     def _start_link(self, node: HtmlElement) -> None:
@@ -349,10 +373,11 @@ class _MarkdownWriter:
         if not self._pieces:
             return
         pieces, self._pieces = self._pieces, []
-        text = inline_markdown(pieces, in_heading=bool(self._heading))
+        text = self._inline(pieces, in_heading=bool(self._heading))
         if text:
             self._link = ""
-            self._write(["#" * self._heading + " " + text] if self._heading else text.split("\n"))
+            mark = "" if self._is_plain or not self._heading else "#" * self._heading + " "
+            self._write([mark + text] if self._heading else text.split("\n"))
         elif self._link:
             self._pieces.append(Inline("link", url=self._link))
 
@@ -364,7 +389,7 @@ class _MarkdownWriter:
             return
         self._paragraph()
         if text.strip():
-            self._write(code_fence(text, _language_of(node)))
+            self._write(text.split("\n") if self._is_plain else code_fence(text, _language_of(node)), is_whole=True)
 
     def _start_list(self, node: HtmlElement) -> None:
         tag = node.tag
@@ -430,19 +455,22 @@ class _MarkdownWriter:
             container.first = container.rest = ""
         self._containers.append(container)
 
-    def _write(self, lines: list[str]) -> None:
+    def _write(self, lines: list[str], *, is_whole: bool = False) -> None:
         """Write a block, after an empty line unless it begins a list item that needs none."""
         if not lines:
             return
         new = next((container for container in self._containers if not container.started), None)
-        if self._lines and not (new is not None and new.tight):
+        is_spaced = not (new is not None and new.tight)
+        if self._lines and is_spaced:
             self._lines.append("".join(c.rest for c in self._containers if c.started).rstrip())
         first = "".join(c.rest if c.started else c.first for c in self._containers)
         rest = "".join(c.rest for c in self._containers)
         for container in self._containers:
             container.started = True
-        self._lines.append(first + lines[0])
-        self._lines += [(rest + line).rstrip() if not line else rest + line for line in lines[1:]]
+        written = [first + lines[0], *((rest + line).rstrip() if not line else rest + line for line in lines[1:])]
+        self._lines += written
+        if self._is_plain:
+            self.blocks.append(Block(written, self._heading_element if self._heading else None, is_whole, is_spaced))
 
 
 def _tables_for_layout(element: HtmlElement) -> set[HtmlElement]:

@@ -64,6 +64,14 @@ def inline_markdown(pieces: Sequence[Inline], *, in_cell: bool = False, in_headi
     return "\\\n".join(map(_escaped_start, text.split("\\\n")))
 
 
+def inline_text(pieces: Sequence[Inline], *, in_cell: bool = False, in_heading: bool = False) -> str:
+    """Return inline content without markup; several lines only where the page has a line break."""
+    line_break = " " if in_cell or in_heading else "\0"
+    text = "".join(line_break if piece.kind == "break" else piece.text for piece in pieces)
+    text = _SPACES.sub(" ", text).strip(" \0")
+    return text.replace("|", "\\|") if in_cell else re.sub(" *\0[ \0]*", "\n", text)
+
+
 def code_fence(text: str, language: str) -> list[str]:
     """Return the lines of a code block, between fences longer than any run of backticks in it."""
     fence = "`" * max(3, _longest_run(text) + 1)

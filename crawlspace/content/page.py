@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives
+from crawlspace.document import Part
 from crawlspace.outcome import Link
 
 MAX_TEXT = 10_000_000
@@ -49,6 +50,8 @@ class Page:
     """Further fields of its document: the standard fields of a page, and the user's own; author, created, pages, text_status of a file."""
     modified: str = ""
     """The time of its modification, by its own metadata."""
+    markdown: str = ""
+    parts: Sequence[Part] = ()
     may_need_browser: bool = False
     """The page has scripts, and next to no text and links."""
 

@@ -4,18 +4,19 @@ A page that was fetched under another generation of the rules is requested with 
 with other values than now: metadata from rules, other displayed fields, the declared type. Their hashes are three parts of one number of 63
 bits, stored with each URL (`UrlState.fields_mark`); a part is 0 if there is nothing to hash.
 
-The second part is of title, description, language and the fields of the item. Earlier versions hashed the fields alone: a document that
+The second part is of title, description, language, the fields of the item, Markdown and parts. Earlier versions hashed the fields alone: a document that
 was stored by them is out of date only if its fields differ, so that not all are sent again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 
 from crawlspace.content.headers import PageHeaders
-from crawlspace.document import Document, essence, is_generic
+from crawlspace.document import Document, essence, is_generic, packed_text
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.metadata import get_integer
@@ -113,7 +114,10 @@ def _mark(outcome: Outcome, own: int) -> int:
 
 def _hash_of_document(document: Document, own: Mapping[str, str]) -> int:
     shown = (document.title, document.description, document.language)
-    return _hash("\0".join((*shown, repr(sorted(own.items())) if own else "")), _OWN_BITS) if own or any(shown) else 0
+    more = packed_text(replace(document, text=""))
+    if not (own or more or any(shown)):
+        return 0
+    return _hash("\0".join((*shown, repr(sorted(own.items())) if own else "", *filter(None, [more]))), _OWN_BITS)
 
 
 def _hash_of_fields(fields: Mapping[str, str], bits: int) -> int:

@@ -189,15 +189,17 @@ def _apply_content(store: Store, collection: Collection) -> None:
     store.set_meta(CONTENT, collection.content_hash)
     rules = collection.extraction_rules
     names = sorted({rule.name for rule in rules.fields})
-    store.set_meta(EXTRACTION, msgspec.json.encode(AppliedRules(rules.content_hash, tuple(names), bool(rules.texts))).decode())
+    applied = AppliedRules(rules.content_hash, tuple(names), bool(rules.texts), bool(rules.parts))
+    store.set_meta(EXTRACTION, msgspec.json.encode(applied).decode())
 
 
 class AppliedRules(NamedTuple):
-    """The extraction rules at the last start: their hash, the fields that they were for, and whether there were any for texts."""
+    """The extraction rules at the last start: their hash, the fields that they were for, and whether there were any for texts and for parts."""
 
     content_hash: str = ""
     fields: tuple[str, ...] = ()
     texts: bool = False
+    parts: bool = False
 
 
 def applied_extraction(store: Store) -> AppliedRules:

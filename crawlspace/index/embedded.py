@@ -26,13 +26,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 import apsw
 
 from crawlspace.clock import Clock, SystemClock
-from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op, packed_text, unpack_text
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.embedded_schema import (
     APPLICATION_ID,
@@ -45,6 +46,9 @@ from crawlspace.index.embedded_schema import (
     SCHEMA,
     UPDATE,
     VERSION,
+    WITHOUT_PARTS,
+    add_more,
+    has_more,
     rewrite_words,
 )
 from crawlspace.index.embedded_search import IndexSearch, integer_of
@@ -248,15 +252,16 @@ class EmbeddedIndex:
             return NO_DOCUMENT
         # Refused before anything is written, so that the index keeps the URL's old document.
         try:
-            size = len("".join(_stored(order.url, document)).encode())
+            more = packed_text(replace(document, text=""))
+            size = len("".join(_stored(order.url, document)).encode()) + len(more.encode())
         except UnicodeEncodeError:
             return HALF_SURROGATE
         if size > self._max_document_bytes:
             return f"the document has {size:,} bytes, and the index accepts up to {self._max_document_bytes:,}"
-        self._push(order.url, document, now)
+        self._push(order.url, document, more, now)
         return ""
 
-    def _push(self, url: str, document: Document, now: int) -> None:
+    def _push(self, url: str, document: Document, more: str, now: int) -> None:
         headings = json.dumps(document.headings) if document.headings else "[]"
         fields = json.dumps(document.fields) if document.fields else "{}"
         duplicates = json.dumps(document.duplicates) if document.duplicates else "[]"
@@ -277,6 +282,9 @@ class EmbeddedIndex:
                 self._db.execute("INSERT INTO overwritten VALUES (?, ?, 0)", (url, owner))
             self._db.execute(UPDATE, (*shown, self._owner, number))
             self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
+            self._db.execute("DELETE FROM more WHERE number = ?", (number,))
+        if more:
+            self._db.execute("INSERT INTO more VALUES (?, ?)", (number, more))
         self._db.execute(
             "INSERT INTO words (rowid, title, headings, url, description, text) VALUES (?, ?, ?, ?, ?, ?)",
             (
@@ -297,6 +305,7 @@ class EmbeddedIndex:
         number, _ = there
         self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
         self._db.execute("DELETE FROM documents WHERE number = ?", (number,))
+        self._db.execute("DELETE FROM more WHERE number = ?", (number,))
         self._db.execute("UPDATE overwritten SET lost = 1 WHERE url = ?", (url,))
 
     def _forget_overwritten(self, url: str) -> None:
@@ -321,7 +330,7 @@ class EmbeddedIndex:
         is_development = application == DEVELOPMENT_ID
         if application != APPLICATION_ID and not is_development:
             raise StoreDamaged(f"{self.path} is not an index of crawlspace: move it away or choose another file")
-        if is_development or version not in (NOT_FOLDED, VERSION):
+        if is_development or version not in (NOT_FOLDED, WITHOUT_PARTS, VERSION):
             found = f"{version} of development" if is_development else version
             raise StoreVersionError(
                 f"the index {self.path} was written by another version of crawlspace (version {found}, this one reads {VERSION}): use that"
@@ -329,8 +338,12 @@ class EmbeddedIndex:
             )
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA cache_size = -32000")
+        if create and version != VERSION:
+            add_more(self._db, self._transaction)
         if create and version == NOT_FOLDED:
             rewrite_words(self._db, self._transaction)
+        if not has_more(self._db):  # opened only to be read
+            self._db.execute("CREATE TEMP TABLE more (number INTEGER PRIMARY KEY, packed TEXT NOT NULL)")
 
     def _create(self) -> None:
         with self._transaction():
@@ -400,16 +413,17 @@ def _stored(url: str, document: Document) -> Iterable[str]:
 
 
 def _document(row: Sequence[object]) -> Document:
-    url, title, description, language, text, headings, content_type, modified, fields, duplicates = map(str, row)
-    return Document(
+    url, title, description, language, text, headings, content_type, modified, fields, duplicates, more = map(str, row)
+    document = Document(
         url=url,
         title=joined(title),
         description=joined(description),
         language=language,
-        text=joined(text),
         headings=json.loads(headings),
         content_type=content_type,
         modified=modified,
         fields=json.loads(fields),
         duplicates=json.loads(duplicates),
     )
+    unpack_text(document, joined(text) + more)
+    return document

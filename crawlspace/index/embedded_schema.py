@@ -16,12 +16,18 @@ logger = logging.getLogger(__name__)
 APPLICATION_ID = 0x63727769  # "crwi"
 DEVELOPMENT_ID = 0x43725749
 """The id in files of development versions, whose version numbers stand for other tables."""
-VERSION = 2
+VERSION = 3
+WITHOUT_PARTS = 2
+"""The version without the table `more`."""
 NOT_FOLDED = 1
-"""The version whose words are not folded, and in which Thai, Lao, Khmer and Myanmar texts are stored as they are written."""
+"""The version before, whose words are not folded, and in which Thai, Lao, Khmer and Myanmar texts are stored as they are written."""
 
 TOKENIZER = ("unicode61", "remove_diacritics", "2")
 
+_MORE = """
+-- Markdown and parts of the documents that have any, as `document.packed_text` returns them.
+CREATE TABLE more (number INTEGER PRIMARY KEY, packed TEXT NOT NULL);
+"""
 _TABLES = """
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY,
@@ -55,7 +61,7 @@ CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 _RANKING = """
 INSERT INTO words (words, rank) VALUES ('rank', 'bm25(10.0, 5.0, 3.0, 3.0, 1.0)'), ('automerge', 8), ('hashsize', 8000000);
 """
-SCHEMA = _TABLES + _WORDS + _RANKING
+SCHEMA = _TABLES + _MORE + _WORDS + _RANKING
 
 INSERT = """
 INSERT INTO documents
@@ -66,8 +72,10 @@ UPDATE documents SET language = ?, content_type = ?, modified = ?, day = ?, head
     owner = ?
 WHERE number = ?"""
 DOCUMENTS = """
-SELECT d.url, w.title, w.description, d.language, w.text, d.headings, d.content_type, d.modified, d.fields, d.duplicates
+SELECT d.url, w.title, w.description, d.language, w.text, d.headings, d.content_type, d.modified, d.fields, d.duplicates,
+    ifnull((SELECT packed FROM more WHERE more.number = d.number), '')
 FROM documents d CROSS JOIN words w ON w.rowid = d.number"""
+PACKED = "SELECT packed FROM more WHERE number = ?"
 
 COUNT_LOST = "SELECT count(*) FROM overwritten WHERE owner = ? AND lost"
 COUNT_REPLACED = "SELECT count(*) FROM overwritten WHERE owner = ? AND NOT lost"
@@ -84,6 +92,21 @@ HIT = """
 SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', ?), d.language, d.fields, d.duplicates
 FROM words w CROSS JOIN documents d ON d.number = w.rowid
 WHERE words MATCH ? AND w.rowid = ?"""
+
+
+def add_more(db: apsw.Connection, transaction: Callable[[], AbstractContextManager[None]]) -> None:
+    """Make the table that a file of an earlier version lacks; one whose words must be rewritten keeps its version."""
+    with transaction():
+        version = db.execute("PRAGMA user_version").get
+        if version in (NOT_FOLDED, WITHOUT_PARTS) and not has_more(db):  # another process may have been first
+            db.execute(_MORE)
+        if version == WITHOUT_PARTS:
+            db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def has_more(db: apsw.Connection) -> bool:
+    """Return whether an index has the table `more`; one of an earlier version lacks it."""
+    return db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'more'").fetchone() is not None
 
 
 def rewrite_words(db: apsw.Connection, transaction: Callable[[], AbstractContextManager[None]]) -> None:

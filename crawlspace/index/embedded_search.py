@@ -9,14 +9,16 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from typing import NamedTuple
 
 import apsw
 
-from crawlspace.document import NO_SNIPPET, listed
+from crawlspace.document import NO_SNIPPET, Document, listed, unpack_text
 from crawlspace.index.closeness import REORDERED, Closeness, best_first
-from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, RANKED, SCHEMA, SHOWN, TEXT, TOKENIZER
+from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, PACKED, RANKED, SCHEMA, SHOWN, TEXT, TOKENIZER
 from crawlspace.index.ideographs import CLOSE, OPEN, is_ideograph, joined, separated
-from crawlspace.index.search import FACET_VALUES, FEW, OF_FIELDS, Filter, Hit, SearchResult, by_field
+from crawlspace.index.orders import part_id, part_url
+from crawlspace.index.search import FACET_VALUES, FEW, OF_FIELDS, PARTS, Filter, FoundPart, Hit, SearchResult, by_field
 from crawlspace.index.words import SearchQuery, Stems, Tokenize, read_query
 
 _WORDS_OF_SNIPPET, _CHARACTERS_OF_SNIPPET = 24, 64
@@ -24,6 +26,7 @@ FACET_COLUMNS = {"host": "host", "language": "language", "type": "content_type"}
 """The column of each facet that has one."""
 _MOST_PIECES = 100
 _SNIPPET = "SELECT snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MATCH ?"
+_PARTS_FOUND = "SELECT rowid, snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MATCH ? ORDER BY rank, rowid LIMIT ?"
 _VALUES = """
 json_each((SELECT CASE WHEN v LIKE '["%"]' AND json_valid(v) THEN v ELSE json_array(v) END FROM (SELECT json_extract(d.fields, ?) AS v)))"""
 """The values of a further field, by its path."""
@@ -96,6 +99,7 @@ class IndexSearch:
         if NO_SNIPPET in fields:
             (text,) = self._row(TEXT, (number,))
             snippet = _snippet_without(query, str(text), fields)
+        packed = self._db.execute(PACKED, (number,)).get
         return Hit(
             url=url,
             title=joined(title),
@@ -105,6 +109,7 @@ class IndexSearch:
             fields=fields,
             duplicates=tuple(json.loads(duplicates)),
             has_all_words=has_all_words,
+            parts=_parts_of(query, url, str(packed), fields, marks) if packed else (),
         )
 
     def _row(self, statement: str, values: Sequence[str | int]) -> Sequence[object]:
@@ -119,6 +124,51 @@ def without_hidden(text: str, fields: Mapping[str, str]) -> str:
         if not number:  # within a word, or in a language without spaces
             text = text.replace(hidden, "…")
     return text
+
+
+class StoredPart(NamedTuple):
+    """What is shown of a part, and searched in it."""
+
+    id: str
+    key: str
+    url: str
+    headings: Sequence[str]
+    text: str
+
+
+def fill_parts(db: apsw.Connection, parts: Sequence[StoredPart], fields: Mapping[str, str]) -> None:
+    """Write the parts of a document to an empty index; `fields` are those of the document."""
+    rows = (
+        (number, separated("\n".join(part.headings)), separated(without_hidden(part.text, fields)))
+        for number, part in enumerate(parts)
+    )
+    db.executemany("INSERT INTO words (rowid, headings, text) VALUES (?, ?, ?)", rows)
+
+
+def best_parts(db: apsw.Connection, query: SearchQuery, parts: Sequence[StoredPart], marks: tuple[str, str]) -> list[FoundPart]:
+    """Return the best of the parts that an index has; if none has all words, those with some of them."""
+    found: list[tuple[int, str]] = []
+    for match in filter(None, (query.fts, query.fts_of_some)):
+        found = found or list(db.execute(_PARTS_FOUND, (OPEN, CLOSE, snippet_length(query), match, PARTS)))
+    return [
+        FoundPart(parts[number].url, parts[number].id, parts[number].key, parts[number].headings, joined(snippet, marks))
+        for number, snippet in found
+    ]
+
+
+def _parts_of(query: SearchQuery, url: str, packed: str, fields: Mapping[str, str], marks: tuple[str, str]) -> list[FoundPart]:
+    document = Document(url)
+    unpack_text(document, packed)
+    parts = [
+        StoredPart(part_id(url, part.key), part.key, part_url(url, part.anchor), part.headings, part.text)
+        for part in document.parts
+    ]
+    if not parts:
+        return []
+    with closing(apsw.Connection(":memory:")) as db:
+        db.execute(SCHEMA)
+        fill_parts(db, parts, fields)
+        return best_parts(db, query, parts, marks)
 
 
 def snippet_of(db: apsw.Connection, query: SearchQuery) -> str:

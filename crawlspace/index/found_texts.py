@@ -6,7 +6,7 @@ the tokenizer, the forms of words and the snippets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -14,8 +14,10 @@ import apsw
 
 from crawlspace.index.closeness import Closeness, best_first
 from crawlspace.index.embedded_schema import SCHEMA
-from crawlspace.index.embedded_search import snippet_of, tokenizer_of, wanted_words
+from crawlspace.index.embedded_search import StoredPart, best_parts, fill_parts, snippet_of, tokenizer_of, wanted_words
 from crawlspace.index.ideographs import joined, separated
+from crawlspace.index.json_client import items, table
+from crawlspace.index.search import FoundPart
 from crawlspace.index.words import SearchQuery, Stems, read_query
 
 
@@ -55,6 +57,15 @@ class FoundTexts:
         self._fill([(wanted_words(self.query), "", "")], text)  # the title lets each text match
         return joined(snippet_of(self._db, self._read()), marks)
 
+    def parts(self, stored: object, fields: Mapping[str, str], marks: tuple[str, str]) -> list[FoundPart]:
+        """Return the best of the parts of a document, given as a server has stored them."""
+        parts = list(map(_stored_part, map(table, items(stored))))
+        if not parts:
+            return []
+        self._db.execute("DELETE FROM words")
+        fill_parts(self._db, parts, fields)
+        return best_parts(self._db, self._read(), parts, marks)
+
     def close(self) -> None:
         self._db.close()
 
@@ -68,6 +79,18 @@ class FoundTexts:
         """Return the query with the forms of its words in the index."""
         stemmers = self._stems.stemmers(self._languages)
         return read_query(self._text, self._tokens, lambda word: self._stems.forms(word, stemmers))
+
+
+def _stored_part(part: Mapping[str, object]) -> StoredPart:
+    id, key, url = (str(part.get(name, "")) for name in ("id", "key", "url"))
+    return StoredPart(
+        id, key, url, list(map(str, items(of_language(part.get("headings"))))), str(of_language(part.get("text")) or "")
+    )
+
+
+def of_language(value: object) -> object:
+    """Return what is stored by language, or as it is."""
+    return next(iter(value.values()), None) if isinstance(value, dict) else value
 
 
 def _shown(one: FoundDocument) -> tuple[str, str, str]:

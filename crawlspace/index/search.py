@@ -12,8 +12,21 @@ from crawlspace.text import quoted
 
 FEW = 3
 """Where fewer documents have all words, those that have some of them follow."""
+PARTS = 3
+"""Parts of a hit at most."""
 FACET_VALUES = 20
 """Values of a facet at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPart:
+    """A part of a document that has words of the search."""
+
+    url: str
+    id: str
+    key: str
+    headings: Sequence[str]
+    snippet: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,8 @@ class Hit:
     fields: Mapping[str, str]
     duplicates: tuple[str, ...]
     has_all_words: bool = True
+    parts: Sequence[FoundPart] = ()
+    """Those of its parts that have all words, else some of them, best first."""
 
 
 @dataclass(frozen=True, slots=True)

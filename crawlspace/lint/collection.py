@@ -10,7 +10,6 @@ from typing import TypeVar
 from crawlspace.config.access import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
 from crawlspace.config.content import check_converters
-from crawlspace.config.extraction import EXTRACT_TOML
 from crawlspace.config.files import (
     AllRules,
     read_action_rules,
@@ -256,9 +255,6 @@ def _of_rules(collection: Collection, store: Store | None) -> Iterator[Finding]:
         yield from lint_expressions(collection.action_rules.rules)
         if collection.metadata_along_links:
             yield from _too_long_to_inherit(collection.action_rules.rules)
-    for part in collection.extraction_rules.parts:
-        message = "a [[part]] is read and checked, and has no effect in this version: a page gives one document"
-        yield Finding(EXTRACT_TOML, part.line, 1, "warning", "part-without-effect", message)
     if store is not None:
         yield from _unused_rules(collection, store)
 

@@ -40,6 +40,10 @@ class ExtractionJob(Struct, frozen=True, tag="page"):
     is_main: bool = False
     """The text is that of the main content."""
     is_xhtml: bool = False
+    markdown: bool = False
+    """The content as Markdown is wanted."""
+    part_chars: int = 0
+    """Characters of a part made of a section; 0: none are wanted."""
     timeout_s: float = 30.0
 
 

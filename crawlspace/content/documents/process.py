@@ -19,8 +19,6 @@ from math import ceil
 from pathlib import Path
 from typing import BinaryIO
 
-from msgspec.structs import replace
-
 from crawlspace.content.charset import decode
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
 from crawlspace.content.documents.converters import complete, convert_by_server, is_server, run_command
@@ -30,7 +28,6 @@ from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
 from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.html import extract
-from crawlspace.content.page import MAX_TEXT
 
 _BASE = re.compile("<base[^a-z]", re.IGNORECASE)
 GRACE_S = 5
@@ -63,7 +60,6 @@ def answer(job: FileJob | ExtractionJob) -> FileContents | Extracted:
 def _extracted(job: ExtractionJob) -> Extracted:
     # lxml and parsel take a tenth of a second, which no file needs
     from crawlspace.content.extraction import RuledPage, extracted  # noqa: PLC0415
-    from crawlspace.content.main_content import main_elements, text_of  # noqa: PLC0415
 
     html, _ = decode(job.body, job.charset, markup=True)
     base = job.url
@@ -72,12 +68,9 @@ def _extracted(job: ExtractionJob) -> Extracted:
     marks = job.exclusion_marks
     page = RuledPage(html, url=job.url, base=base, headers=job.headers, exclusion_marks=marks, xhtml=job.is_xhtml)
     try:
-        found = extracted(job.rules, page)
-        if job.is_main and found.text is None:
-            return replace(found, text=text_of(main_elements(page.tree))[:MAX_TEXT])
+        return extracted(job.rules, page, is_main=job.is_main, markdown=job.markdown, part_chars=job.part_chars)
     except MemoryError:
         return Extracted(fault=TextStatus.OVER_LIMITS.sentence)
-    return found
 
 
 def limit_memory(memory_bytes: int) -> None:

@@ -14,7 +14,7 @@ from crawlspace.archive.files import file_and_offset
 from crawlspace.clock import Clock
 from crawlspace.config.content import ALL_WHOLE, ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED, SinkSettings
-from crawlspace.document import IndexOrder
+from crawlspace.document import IndexOrder, packed_text
 from crawlspace.index.orders import by_reference
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
@@ -195,7 +195,7 @@ class ArchiveReferences:
         if name is None:
             return order
         known = replace(order, content_place=f"{name}:{offset}", content_url=self._settings.url_of(order.url))
-        return (by_reference(known) or known) if self._settings.is_too_large(order.document.text) else known
+        return (by_reference(known) or known) if self._settings.is_too_large(packed_text(order.document)) else known
 
 
 def references_of(store: ArchiveStore, sink: str, settings: ReferenceSettings) -> ArchiveReferences | None:

@@ -11,7 +11,7 @@ from crawlspace.errors import Mistake, RuleFileError
 from crawlspace.importers.access import form_login
 from crawlspace.importers.expressions import Untranslatable
 from crawlspace.importers.files import ImportedCollection, ImportedStart, SettingsFile, start_lines, start_url, xml_document
-from crawlspace.importers.ibm.folder import FolderFile, Part, PropertyFile, read_properties, read_xml_properties, rows
+from crawlspace.importers.ibm.folder import FileKind, FolderFile, PropertyFile, read_properties, read_xml_properties, rows
 from crawlspace.importers.ibm.follow_index import FollowIndexRule, condition, parse_follow_index, with_effect, xml_lines
 from crawlspace.importers.ibm.options import known
 from crawlspace.importers.ibm.settings import IbmSettings
@@ -76,11 +76,11 @@ class _IbmImport:
         self._mistakes: list[Mistake] = []
 
     def collection(self) -> ImportedCollection:
-        rules = self._one_of(Part.CRAWL_RULES, lambda text, file: (text, parse_crawl_rules(text, file=file)))
-        shared = self._one_of(Part.GLOBAL_RULES, lambda text, file: (text, parse_global_rules(text, file=file)))
-        follow_index = self._one_of(Part.FOLLOW_INDEX, lambda text, file: parse_follow_index(text, file=file)) or []
+        rules = self._one_of(FileKind.CRAWL_RULES, lambda text, file: (text, parse_crawl_rules(text, file=file)))
+        shared = self._one_of(FileKind.GLOBAL_RULES, lambda text, file: (text, parse_global_rules(text, file=file)))
+        follow_index = self._one_of(FileKind.FOLLOW_INDEX, lambda text, file: parse_follow_index(text, file=file)) or []
         texts = {file: self._text(file) for file in self._files if file.part in _ROWS}
-        properties = {file: self._properties(file) for file in self._files if file.part is Part.PROPERTIES}
+        properties = {file: self._properties(file) for file in self._files if file.part is FileKind.PROPERTIES}
         if self._mistakes:
             raise RuleFileError(self._mistakes)
         for setting_name, (value, why) in _ALWAYS.items():
@@ -92,19 +92,19 @@ class _IbmImport:
             f"From {self._report.file}, by scrapy import-ibm: what is indexed, and whose links are followed.",
             self._follow_index(follow_index),
         )
-        starts = [start for file, text in texts.items() if file.part is Part.START_URLS for start in self._starts(file, text)]
+        starts = [start for file, text in texts.items() if file.part is FileKind.START_URLS for start in self._starts(file, text)]
         for file, text in texts.items():
             self._of_settings.add_rows(file, text)
         for file, found in properties.items():
             self._of_settings.add_properties(file, found)
         self._of_settings.finish()
         for file in self._files:
-            if file.part is Part.FORM_LOGINS:
+            if file.part is FileKind.FORM_LOGINS:
                 translation = form_login()
                 self._report.add(
                     0, "form-based authentication", translation.fate, translation.text, is_recalled=True, file=file.name
                 )
-            elif file.part is Part.UNKNOWN:
+            elif file.part is FileKind.UNKNOWN:
                 self._unknown(file)
         reported = {one.file for one in self._report.options}
         for file in self._files:
@@ -116,7 +116,7 @@ class _IbmImport:
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
-    def _one_of(self, part: Part, parse: Callable[[str, str], Read]) -> Read | None:
+    def _one_of(self, part: FileKind, parse: Callable[[str, str], Read]) -> Read | None:
         """Return the parsed file of a part; None without one, and after recording its mistakes."""
         files = [file for file in self._files if file.part is part]
         for again in files[1:]:
@@ -146,12 +146,12 @@ class _IbmImport:
 
     def _crawl_rules(self, text: str, rules: CrawlRules) -> str:
         number = sum(map(len, (rules.domain, rules.prefix, rules.address)))
-        return self._copied(Part.CRAWL_RULES, text, number)
+        return self._copied(FileKind.CRAWL_RULES, text, number)
 
     def _global_rules(self, text: str, rules: Sequence[DomainRule]) -> str:
-        return self._copied(Part.GLOBAL_RULES, text, len(rules))
+        return self._copied(FileKind.GLOBAL_RULES, text, len(rules))
 
-    def _copied(self, part: Part, text: str, number: int) -> str:
+    def _copied(self, part: FileKind, text: str, number: int) -> str:
         """Return a file of rules with the same text and order; each block of lines follows a comment with its line numbers."""
         if any(file.part is part for file in self._files):
             same = f"{counted(number, 'rule')} in {part}, in the same words and order"
@@ -168,7 +168,7 @@ class _IbmImport:
 
     def _follow_index(self, rules: Sequence[FollowIndexRule]) -> list[str]:
         """Return the lines of rules.xml, and report the rules."""
-        file = next((file.name for file in self._files if file.part is Part.FOLLOW_INDEX), "")
+        file = next((file.name for file in self._files if file.part is FileKind.FOLLOW_INDEX), "")
         effective = {rule.line for rule in with_effect(rules)}
         translated: list[tuple[FollowIndexRule, str]] = []
         for rule in rules:
@@ -218,7 +218,7 @@ class _IbmImport:
         self._report.add(0, what, translation.fate, translation.text, file=file.name)
 
 
-_ROWS = frozenset({Part.START_URLS, Part.SOFT_ERRORS, Part.COOKIES, Part.BASIC_LOGINS})
+_ROWS = frozenset({FileKind.START_URLS, FileKind.SOFT_ERRORS, FileKind.COOKIES, FileKind.BASIC_LOGINS})
 """Parts whose files have an entry a line."""
 
 

@@ -22,7 +22,7 @@ from crawlspace.rules.targets import BadTarget, domain_target
 from crawlspace.text import quoted
 
 
-class Part(StrEnum):
+class FileKind(StrEnum):
     """The kind of a file in the folder."""
 
     CRAWL_RULES = "crawl.rules"
@@ -40,7 +40,7 @@ class Part(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FolderFile:
     path: Path
-    part: Part
+    part: FileKind
 
     @property
     def name(self) -> str:
@@ -51,21 +51,21 @@ class FolderFile:
         return self.path.suffix.lower() == ".xml"
 
 
-_NAMED = {part.value: part for part in (Part.CRAWL_RULES, Part.GLOBAL_RULES, Part.FOLLOW_INDEX)}
+_NAMED = {part.value: part for part in (FileKind.CRAWL_RULES, FileKind.GLOBAL_RULES, FileKind.FOLLOW_INDEX)}
 _TEXT = frozenset({"", ".txt", ".ini", ".cfg", ".conf", ".csv", ".tsv", ".list", ".lst", ".properties", ".rules", ".urls"})
 _WORDS = (
-    (re.compile(r"seed|start.*ur[li]"), Part.START_URLS),
-    (re.compile(r"soft"), Part.SOFT_ERRORS),
-    (re.compile(r"cookie"), Part.COOKIES),
-    (re.compile(r"form.*auth|auth.*form|form.*login"), Part.FORM_LOGINS),
-    (re.compile(r"auth|basic|credential|password"), Part.BASIC_LOGINS),
+    (re.compile(r"seed|start.*ur[li]"), FileKind.START_URLS),
+    (re.compile(r"soft"), FileKind.SOFT_ERRORS),
+    (re.compile(r"cookie"), FileKind.COOKIES),
+    (re.compile(r"form.*auth|auth.*form|form.*login"), FileKind.FORM_LOGINS),
+    (re.compile(r"auth|basic|credential|password"), FileKind.BASIC_LOGINS),
 )
 """Words in the name of a file; the first match counts."""
 _OF_PROPERTIES = re.compile(r"propert|crawler|config|setting|option")
 _PROPERTIES = frozenset({".properties", ".xml", ".ini", ".cfg", ".conf"})
 
 
-def part_of(name: str) -> Part:
+def part_of(name: str) -> FileKind:
     """Return the kind of a file, by its name."""
     lower = name.lower()
     if lower in _NAMED:
@@ -77,8 +77,8 @@ def part_of(name: str) -> Part:
             if word.search(lower):
                 return part
     if ending in _PROPERTIES or (ending in _TEXT and _OF_PROPERTIES.search(stem)):
-        return Part.PROPERTIES
-    return Part.UNKNOWN
+        return FileKind.PROPERTIES
+    return FileKind.UNKNOWN
 
 
 def list_folder(folder: Path, start_urls: Path | None = None) -> list[FolderFile]:
@@ -99,18 +99,18 @@ def list_folder(folder: Path, start_urls: Path | None = None) -> list[FolderFile
         entries = sorted(folder.iterdir())
     except OSError as error:
         raise UsageError(f"{quoted(str(folder))} cannot be read: {error.strerror}") from error
-    named = [] if start_urls is None else [FolderFile(start_urls, Part.START_URLS)]
+    named = [] if start_urls is None else [FolderFile(start_urls, FileKind.START_URLS)]
     others = [path for path in entries if start_urls is None or path.absolute() != start_urls.absolute()]
-    found = [*named, *(FolderFile(path, Part.UNKNOWN if path.is_dir() else part_of(path.name)) for path in others)]
-    known = [file for file in found if file.part is not Part.UNKNOWN]
+    found = [*named, *(FolderFile(path, FileKind.UNKNOWN if path.is_dir() else part_of(path.name)) for path in others)]
+    known = [file for file in found if file.part is not FileKind.UNKNOWN]
     if not known:
         raise UsageError(_nothing_in(folder, entries))
-    return sorted(found, key=lambda file: list(Part).index(file.part))
+    return sorted(found, key=lambda file: list(FileKind).index(file.part))
 
 
 def _nothing_in(folder: Path, entries: Sequence[Path]) -> str:
     """Return the sentence about a folder without a configuration; it names the folders in it that have one."""
-    inside = [path.name for path in entries if path.is_dir() and is_there(path / Part.CRAWL_RULES)]
+    inside = [path.name for path in entries if path.is_dir() and is_there(path / FileKind.CRAWL_RULES)]
     if inside:
         return f"{quoted(str(folder))} has folders of crawlers in it ({', '.join(map(quoted, inside[:10]))}): import each of them"
     return f"{quoted(str(folder))} has no file of IBM's Web crawler, such as crawl.rules: name its master_config folder"

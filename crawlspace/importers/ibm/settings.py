@@ -12,8 +12,8 @@ from crawlspace.importers.access import basic_login, proxies, variable
 from crawlspace.importers.files import SettingsFile
 from crawlspace.importers.ibm.folder import (
     BasicLogin,
+    FileKind,
     FolderFile,
-    Part,
     Property,
     PropertyFile,
     SiteCookie,
@@ -69,11 +69,11 @@ class IbmSettings:
 
     def add_rows(self, file: FolderFile, text: str) -> None:
         """Add soft error pages, log-ins or cookies."""
-        if file.part is Part.SOFT_ERRORS:
+        if file.part is FileKind.SOFT_ERRORS:
             self._add_soft_errors(file.name, text)
-        elif file.part is Part.BASIC_LOGINS:
+        elif file.part is FileKind.BASIC_LOGINS:
             self._add_logins(file.name, list(basic_logins(text)))
-        elif file.part is Part.COOKIES:
+        elif file.part is FileKind.COOKIES:
             self._add_cookies(file.name, list(cookies(text)))
 
     def add_properties(self, file: FolderFile, found: PropertyFile) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from crawlspace.document import Document, IndexOrder
 from crawlspace.index.json_client import table
-from crawlspace.index.orders import PLACE, URL
+from crawlspace.index.orders import PLACE, URL, SentPart, sent_parts
 from crawlspace.index.search_server.documents import MAX_KEYWORD, OTHER, TEXTS, language_field, stored_fields, stored_texts
 
 ANALYZERS: Mapping[str, str] = {
@@ -55,6 +55,11 @@ ANALYZERS: Mapping[str, str] = {
 COLUMNS = ("author", "published", "keywords", "site_name", "image", "type")
 """Standard fields of pages, which have a field of their own in an index: a search can count and sort by them."""
 
+MARKDOWN, PARTS = "markdown", "parts"
+"""Fields with the content of a page as Markdown, and its parts as nested objects, which the server replaces and deletes with their page."""
+
+_TEXTS_OF_PARTS = ("title", "headings", "text")
+
 MARK: Mapping[str, object] = {
     "properties": {
         "collection": {"type": "keyword"},
@@ -77,6 +82,7 @@ def index_body(
     keyword: dict[str, object] = {"type": "keyword", "ignore_above": MAX_KEYWORD}
     analyzers = {code: name for code, name in ANALYZERS.items() if name not in without} | {OTHER: "standard"}
     by_language = {code: {"type": "text", "analyzer": name} for code, name in analyzers.items()}
+    fields = {"type": flat_type} if flat_type else {"type": "object", "dynamic": True}
     properties: dict[str, object] = {name: {"properties": by_language} for name in TEXTS}
     properties |= {
         "id": keyword,
@@ -93,7 +99,17 @@ def index_body(
         **dict.fromkeys(COLUMNS, keyword),
         "published": {"type": "date", "ignore_malformed": True},
         "duplicates": keyword,
-        "fields": {"type": flat_type} if flat_type else {"type": "object", "dynamic": True},
+        "fields": fields,
+        MARKDOWN: {"type": "keyword", "index": False, "doc_values": False},
+        PARTS: {
+            "type": "nested",
+            "properties": {
+                **dict.fromkeys(("id", "key", "url", "digest"), keyword),
+                "position": {"type": "integer"},
+                **{name: {"properties": by_language} for name in _TEXTS_OF_PARTS},
+                "fields": fields,
+            },
+        },
         "pushed_at": {"type": "date"},
         PLACE: keyword,
         URL: keyword,
@@ -109,8 +125,12 @@ def index_body(
     settings = {"number_of_shards": shards, "number_of_replicas": replicas, "analysis": analysis}
     mappings: dict[str, object] = {"dynamic": "strict", "properties": properties}
     if not flat_type:
-        named = {"path_match": "fields.*", "match_mapping_type": "string", "mapping": keyword}
-        mappings |= {"dynamic_templates": [{"crawlspace_fields": named}], "date_detection": False}
+        named = {"match_mapping_type": "string", "mapping": keyword}
+        paths = {"crawlspace_fields": "fields.*", "crawlspace_part_fields": f"{PARTS}.fields.*"}
+        mappings |= {
+            "dynamic_templates": [{name: {"path_match": path, **named}} for name, path in paths.items()],
+            "date_detection": False,
+        }
     if is_marked:
         mappings["_meta"] = {"batch_mark": "of each collection"}
     return {"settings": settings, "mappings": mappings}
@@ -123,8 +143,11 @@ def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:
 
 
 def columns_of(mapping: Mapping[str, object]) -> frozenset[str]:
-    """Return the standard fields for which an index has a field, from its mapping: that of a template of the user's own may lack some."""
-    return frozenset(table(table(mapping.get("mappings")).get("properties")).keys() & set(COLUMNS))
+    """Return the standard fields for which an index has a field, and whether it has Markdown and parts, from its mapping.
+
+    That of a template of the user's own may lack some, and so may that of an earlier version.
+    """
+    return frozenset(table(table(mapping.get("mappings")).get("properties")).keys() & {*COLUMNS, MARKDOWN, PARTS})
 
 
 def source_of(
@@ -134,14 +157,27 @@ def source_of(
     owner: str,
     now: float,
     languages: Collection[str] | None,
-    columns: Collection[str] = COLUMNS,
+    columns: Collection[str] = (*COLUMNS, MARKDOWN, PARTS),
 ) -> dict[str, object]:
     """Return the stored form of the document of an order; empty fields are left out. `languages`, `columns`: see the functions above."""
-    texts = stored_texts(document)
-    if languages is not None:
-        code = language_field(document.language, languages)
-        texts = {name: {code: text} for name, text in texts.items()}
+    code = None if languages is None else language_field(document.language, languages)
+    texts = _of_language(stored_texts(document), code)
+    if document.markdown and MARKDOWN in columns:
+        texts[MARKDOWN] = document.markdown
+    if document.parts and PARTS in columns:
+        texts[PARTS] = [_stored_part(part, code) for part in sent_parts(document)]
     stored = stored_fields(order, document, owner=owner, now=now)
     own = dict(table(stored.pop("fields", None)))
     stored |= {name: own.pop(name) for name in COLUMNS if name in own and name in columns}
     return stored | texts | ({"fields": own} if own else {})
+
+
+def _stored_part(part: SentPart, language: str | None) -> dict[str, object]:
+    """Return the stored form of a part; empty fields are left out."""
+    found: dict[str, object] = {name: value for name, value in part.items() if value or name == "position"}
+    return found | _of_language({name: found[name] for name in _TEXTS_OF_PARTS if name in found}, language)
+
+
+def _of_language(texts: Mapping[str, object], language: str | None) -> dict[str, object]:
+    """Return texts as an index has them that has a field for each language; as they are, if it has one for all."""
+    return dict(texts) if language is None else {name: {language: text} for name, text in texts.items()}

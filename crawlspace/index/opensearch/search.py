@@ -13,11 +13,11 @@ from dataclasses import replace
 from crawlspace.document import NO_SNIPPET, packed
 from crawlspace.errors import IndexUnavailable, UsageError
 from crawlspace.index.embedded_search import FACET_COLUMNS, without_hidden
-from crawlspace.index.found_texts import FoundDocument
+from crawlspace.index.found_texts import FoundDocument, of_language
 from crawlspace.index.json_client import Client, Reply, items, shown, table
 from crawlspace.index.opensearch.bulk import cause_of
 from crawlspace.index.opensearch.contents import hits_of
-from crawlspace.index.opensearch.mapping import COLUMNS, columns_of, languages_of
+from crawlspace.index.opensearch.mapping import COLUMNS, PARTS, columns_of, languages_of
 from crawlspace.index.search import FACET_VALUES, OF_FIELDS, Filter, Hit, by_field
 from crawlspace.index.search_server.documents import OTHER, Languages
 from crawlspace.index.search_server.search import (
@@ -156,13 +156,16 @@ class ServerSearch(DocumentSearch):
         body: Query = {
             "query": {"ids": {"values": list(ids)}},
             "size": len(ids),
-            "_source": ["url", "title", "language", "fields", *COLUMNS, "duplicates"],
+            "_source": ["url", "title", "language", "fields", *COLUMNS, "duplicates", PARTS],
         }
         reply = await self._request({**body, "highlight": highlight_of(request, marks)})
         if not reply.is_ok and _TOO_LONG_TO_HIGHLIGHT.search(str(reply.body)):
             reply = await self._request(body)
         found = {str(one.get("_id")): one for one in hits_of(self._answered(reply))}
         hits = {id: _hit(table(one.get("_source")), " … ".join(_fragments(one)).strip()) for id, one in found.items()}
+        for id, one in found.items():
+            parts = request.texts.parts(table(one.get("_source")).get(PARTS), hits[id].fields, marks)
+            hits[id] = replace(hits[id], parts=parts)
         without = [id for id, hit in hits.items() if not hit.snippet or NO_SNIPPET in hit.fields]
         for id, text in (await self._texts(without)).items():
             hits[id] = replace(hits[id], snippet=request.texts.snippet(without_hidden(text, hits[id].fields), marks))
@@ -339,8 +342,7 @@ def _hit(source: Mapping[str, object], snippet: str) -> Hit:
 
 def _text(value: object) -> str:
     """Return a text that is stored by language, or as it is."""
-    found = next(iter(value.values()), "") if isinstance(value, dict) else value
-    return str(found or "")
+    return str(of_language(value) or "")
 
 
 def _fragments(hit: Mapping[str, object]) -> list[str]:

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from crawlspace.clock import iso
 from crawlspace.document import Document, IndexOrder
 from crawlspace.index.json_client import MOST_SHOWN, items, shown, table
+from crawlspace.index.orders import sent_parts
 from crawlspace.index.search_server.documents import (
     MAX_KEYWORD,
     OTHER,
@@ -61,8 +62,29 @@ def copied_to(schema: Mapping[str, object]) -> frozenset[str]:
     return frozenset(name for name, field in table(schema.get("fields")).items() if table(field).get("copySources"))
 
 
-def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, languages: Collection[str]) -> dict[str, object]:
-    """Return the document of a push as Solr accepts it; empty fields are left out."""
+def kept_of(schema: Mapping[str, object]) -> frozenset[str]:
+    """Return which of Markdown and parts an index has fields for: a schema of an earlier version has none."""
+    return frozenset({"markdown", "parts"} & table(schema.get("fields")).keys())
+
+
+def parts_of(document: Mapping[str, object]) -> list[object]:
+    """Return the parts of a stored document."""
+    return [json.loads(str(part)) for part in items(document.get("parts"))]
+
+
+def pushed(
+    order: IndexOrder,
+    document: Document,
+    *,
+    owner: str,
+    now: float,
+    languages: Collection[str],
+    kept: Collection[str] = ("markdown", "parts"),
+) -> dict[str, object]:
+    """Return the document of a push as Solr accepts it; empty fields are left out.
+
+    Parts are JSON in one field, so that they are replaced with their page, and no search finds one as a page.
+    """
     found = stored_fields(order, document, owner=owner, now=now)
     code = language_field(document.language, languages)
     found |= {f"{name}_txt_{code}": text for name, text in stored_texts(document).items()}
@@ -75,6 +97,10 @@ def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, lan
             for name, values in table(found["fields"]).items()
             for value in (values if isinstance(values, list) else [values])
         ]
+    if document.markdown and "markdown" in kept:
+        found["markdown"] = document.markdown
+    if document.parts and "parts" in kept:
+        found["parts"] = [json.dumps(part, ensure_ascii=False) for part in sent_parts(document)]
     modified = _moment(str(found.pop("modified", "")))
     return found | {"version": order.version} | ({"modified": modified} if modified else {})
 

@@ -34,7 +34,7 @@ from crawlspace.index.search_server.search import (
     split_host,
 )
 from crawlspace.index.solr.contents import NOT_DELETED, answered, documents_of, pair_of
-from crawlspace.index.solr.documents import why_of
+from crawlspace.index.solr.documents import parts_of, why_of
 from crawlspace.index.words import Term
 
 Analysed = Callable[[str, Term], Sequence[str]]
@@ -193,7 +193,7 @@ def _host(value: str) -> Query:
     return {"bool": {"must": [name, _any([_prefix("url", one) for one in beginnings])]}} if beginnings else name
 
 
-_SHOWN = "id,url,language,fields,duplicates,title_txt_*,text_txt_*"
+_SHOWN = "id,url,language,fields,duplicates,parts,title_txt_*,text_txt_*"
 _PARAMETERS = {"defType": "lucene", "hl": "false", "shards.preference": "replica.base:stable"}
 """The same replicas answer for each page of hits, because the scores of each differ."""
 _AS_WRITTEN = {"expandMacros": "false", "wt": "json"}
@@ -244,10 +244,14 @@ class SolrSearch(DocumentSearch):
     async def _shown(self, request: SearchRequest, ids: Sequence[str], marks: tuple[str, str]) -> dict[str, Hit]:
         of_these = {"terms": {"f": "id", "query": ",".join(ids)}}
         answer = await self._ask({"query": of_these, "filter": self._ours, "limit": len(ids), "fields": _SHOWN})
-        hits = {str(one.get("id")): (_hit(one), _text(one, "text")) for one in documents_of(answer)}
+        hits = {str(one.get("id")): (_hit(one), _text(one, "text"), parts_of(one)) for one in documents_of(answer)}
         return {
-            id: replace(hit, snippet=request.texts.snippet(without_hidden(text, hit.fields), marks))
-            for id, (hit, text) in hits.items()
+            id: replace(
+                hit,
+                snippet=request.texts.snippet(without_hidden(text, hit.fields), marks),
+                parts=request.texts.parts(parts, hit.fields, marks),
+            )
+            for id, (hit, text, parts) in hits.items()
         }
 
     async def _analysed(self, terms: Sequence[Term], languages: Sequence[str]) -> dict[str, dict[Term, list[str]]]:

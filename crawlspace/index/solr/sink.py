@@ -29,6 +29,7 @@ from crawlspace.index.solr.documents import (
     copied_to,
     deleted,
     item_of,
+    kept_of,
     languages_of,
     missing_of,
     parameters_of,
@@ -65,6 +66,7 @@ class SolrSink(SearchServerSink):
         self._commit_within_s = commit_within_s
         self._languages: frozenset[str] = frozenset()
         self._copied_to: frozenset[str] = frozenset()
+        self._kept: frozenset[str] = frozenset()
         self._is_cloud = False
         self.server: Server | None = None
 
@@ -101,7 +103,9 @@ class SolrSink(SearchServerSink):
     def _item_of(self, order: IndexOrder, *, now: float) -> Item:
         if order.document is None:
             return item_of(order, deleted(order, now=now))
-        return item_of(order, pushed(order, order.document, owner=self._owner, now=now, languages=self._languages))
+        return item_of(
+            order, pushed(order, order.document, owner=self._owner, now=now, languages=self._languages, kept=self._kept)
+        )
 
     async def _request(self, part: Sequence[Item]) -> ItemAnswer | list[ItemAnswer]:
         reply = await self._client.request(
@@ -155,6 +159,7 @@ class SolrSink(SearchServerSink):
             raise IndexUnavailable(f"the schema of {self._where} lacks {', '.join(missing)}: {_COPY}")
         self._languages = languages_of(schema)
         self._copied_to = copied_to(schema)
+        self._kept = kept_of(schema)
 
     def _missing(self) -> IndexUnavailable:
         """Return the error for a missing index."""

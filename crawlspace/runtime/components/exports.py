@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -31,8 +30,9 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from w3lib.url import file_uri_to_path
 
-from crawlspace.document import Document, with_values
+from crawlspace.document import Document
 from crawlspace.errors import ConfigError, CrawlspaceError, ExportError, UsageError
+from crawlspace.index.orders import written_document
 from crawlspace.private_files import real_path
 from crawlspace.runtime.components.replaced_file import ReplacedFile, is_replaceable
 from crawlspace.runtime.components.scrapy_internals import ExportHook
@@ -233,12 +233,13 @@ class JsonLinesExporter(JsonLinesItemExporter):
         self._whole = self.fields_to_export is None and not self.indent and self.encoding == "utf-8"
 
     def export_item(self, item: Any) -> None:
-        if type(item) is Document and item.fields:  # which keep several values as one text
-            item = replace(item, fields=with_values(item.fields))  # type: ignore[arg-type]
-        if self._whole and type(item) is Document:
-            self.file.write(_ENCODER.encode(item) + b"\n")
+        if type(item) is Document and self._whole:
+            self.file.write(_ENCODER.encode(written_document(item)) + b"\n")
             return
-        line = self.encoder.encode(dict(self.get_serialized_fields(item))) + "\n"
+        written = dict(self.get_serialized_fields(item))
+        if type(item) is Document and self.fields_to_export is None:
+            written = written_document(item)
+        line = self.encoder.encode(written) + "\n"
         # own parsing may leave halves of surrogate pairs
         self.file.write(line.encode(self.encoding or "utf-8", "replace"))
 

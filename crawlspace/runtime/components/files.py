@@ -73,7 +73,10 @@ class FileReading:
         """Pages do not wait for files."""
         rules = session.collection.extraction_rules
         self._scope = ExtractionScope(rules)
-        self._extracts = bool(rules) or session.collection.content.is_main
+        content = session.collection.content
+        self._reads_all = content.is_main or content.markdown or content.part_chars > 0
+        """Whether something of every page is taken by a process."""
+        self._extracts = bool(rules) or self._reads_all
 
     def read_first(self, parse: Callable[..., Any]) -> Callable[..., Any]:
         """Return a callback that reads the file of a response, or applies the extraction rules of a page, before `parse` gets it."""
@@ -102,10 +105,10 @@ class FileReading:
         self._page_processes.close()
 
     def _page_job(self, response: Response, state: UrlState, declared: str | None) -> ExtractionJob | None:
-        """Return the job of a page that extraction rules apply to, or whose main content is wanted; None for any other response."""
+        """Return the job of a page that extraction rules apply to, or of which more than its text is wanted; None for any other response."""
         content = self._session.collection.content
         rules = self._scope.of(state.url)
-        if not (rules.fields or rules.texts or content.is_main) or not 200 <= response.status < 300 or STOPPED in response.flags:
+        if not (rules or self._reads_all) or not 200 <= response.status < 300 or STOPPED in response.flags:
             return None
         mime, decision = document_type(self._session.space, declared, response.body)
         if mime not in HTML_TYPES or not decision.admitted:
@@ -120,6 +123,8 @@ class FileReading:
             headers=tuple((name, value) for name in sorted(names) for value in header_values(response.headers, name)),
             is_main=content.is_main,
             is_xhtml=mime != "text/html",
+            markdown=content.markdown,
+            part_chars=content.part_chars,
             timeout_s=self._settings.timeout_s,
         )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 from itemadapter import ItemAdapter, is_item
 from itemadapter.adapter import DataclassAdapter
@@ -13,8 +15,10 @@ from itemadapter.adapter import DataclassAdapter
 from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.content.language import language_of
 from crawlspace.content.page import Page
+from crawlspace.content.parts import MAX_PARTS, unique_key
 from crawlspace.decision import Reason
-from crawlspace.document import OWN_FIELDS, Document, values_of
+from crawlspace.document import OWN_FIELDS, Document, Part, values_of
+from crawlspace.index.orders import sent_parts
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.http.file_body import FileBody
 from crawlspace.status import Status
@@ -35,6 +39,8 @@ class Fetched:
     content_type: str = ""
     modified: str = ""
     """By the page's own metadata, else by the Last-Modified header."""
+    parts: list[Part] = field(default_factory=list)
+    """Those that the spider's `document()` yielded."""
 
 
 class DocumentAdapter(DataclassAdapter):
@@ -49,10 +55,14 @@ class DocumentAdapter(DataclassAdapter):
         return issubclass(item_class, Document)
 
     def __getitem__(self, field_name: str) -> Any:
+        if field_name == "parts":
+            return sent_parts(self.item)
         return super().__getitem__(field_name) if field_name in self._fields_dict else values_of(self.item.fields[field_name])
 
     def __setitem__(self, field_name: str, value: Any) -> None:
-        if field_name in self._fields_dict:
+        if field_name == "parts":
+            self.item.parts = _parts_in(value)
+        elif field_name in self._fields_dict:
             super().__setitem__(field_name, value)
         else:
             self.item.fields[field_name] = as_field(value)
@@ -70,6 +80,55 @@ ItemAdapter.ADAPTER_CLASSES = (DocumentAdapter, *ItemAdapter.ADAPTER_CLASSES)
 def is_document(item: object) -> bool:
     """Return whether something may become a document: what document() returns, what a spider yields, what a pipeline returns."""
     return isinstance(item, Document) or is_item(item)
+
+
+def split(given: Any, url: str) -> tuple[Any, list[Part]]:
+    """Return the item of a page and its parts, where `document()` yields several: those with a key are parts.
+
+    Without an item of the page itself, that is an empty document, which takes all from the page. What cannot be a document is returned
+    itself, for the caller to report.
+    """
+    if is_document(given) or given is None or isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        return given, []
+    own: list[Any] = []
+    parts: list[Part] = []
+    for one in given:
+        part = _part_of(one)
+        if part is None:
+            own.append(one)
+        elif len(parts) < MAX_PARTS:
+            parts.append(part)
+    if not own:
+        return Document(url) if parts else None, parts
+    return (own[0] if len(own) == 1 else own), parts
+
+
+def _parts_in(value: Any) -> list[Part]:
+    """Return the parts among some values; those without a key are left out."""
+    return [part for one in (value if isinstance(value, (list, tuple)) else [value]) if (part := _part_of(one)) is not None]
+
+
+def _part_of(item: Any) -> Part | None:
+    """Return an item as a part; None where it has no key. What sinks compute of a part is computed again."""
+    if isinstance(item, Part):
+        return item
+    if not is_item(item) or isinstance(item, Document):
+        return None
+    values = {str(name): value for name, value in ItemAdapter(item).items() if value is not None}
+    key = str(values.pop("key", "")).strip()
+    if not key:
+        return None
+    title, text, anchor, url = (_joined(values.pop(name, "")) for name in ("title", "text", "anchor", "url"))
+    for name in _COMPUTED:
+        values.pop(name, None)
+    own = values.pop("fields", None)
+    if isinstance(own, dict):
+        values |= own
+    headings = values.pop("headings", None) or ([title] if title else [])
+    headings = [headings] if isinstance(headings, str) else [str(one) for one in headings]
+    return Part(
+        key, title, headings, text, anchor or urlsplit(url).fragment, {name: as_field(value) for name, value in values.items()}
+    )
 
 
 def keep_out(fetched: Fetched) -> Fetched:
@@ -118,6 +177,7 @@ def failed(outcome: Outcome, *, why: str, code_failed: bool = True) -> Outcome:
     return unexpected(outcome.id, outcome.url, why=why, sent_ago_s=outcome.sent_ago_s, code_failed=code_failed)
 
 
+_COMPUTED = ("id", "position", "digest")
 _OWN_TEXTS = ("title", "description", "language", "text", "content_type", "modified")
 _OF_THE_PAGE = ("title", "description", "language", "text")
 
@@ -137,6 +197,10 @@ def document_of(fetched: Fetched) -> Document:
         document.headings = document.headings or list(page.headings)
         if page.fields:
             document.fields = {**page.fields, **document.fields}
+        if document.text == page.text:  # not where the item has a text of its own
+            document.markdown = document.markdown or page.markdown
+            document.parts = document.parts or fetched.parts or list(page.parts)
+    document.parts = document.parts or fetched.parts
     document.content_type = document.content_type or fetched.content_type
     document.modified = document.modified or fetched.modified
     _storable(document)
@@ -159,7 +223,9 @@ def _from_fields(item: Any, url: str) -> Document:
     for name, value in ItemAdapter(item).items():
         if value is None or name == "url":
             continue
-        if name == "headings":
+        if name == "parts":
+            document.parts = _parts_in(value)
+        elif name == "headings":
             document.headings = [value] if isinstance(value, str) else [str(heading) for heading in value]
         elif name in OWN_FIELDS and name != "duplicates":
             setattr(document, name, _joined(value))
@@ -192,7 +258,17 @@ def _storable(document: Document) -> None:
     if document.headings:
         document.headings = [_text(heading) for heading in document.headings]
     if document.fields:
-        document.fields = {_text(name): _text(value) for name, value in document.fields.items()}
+        document.fields = _storable_fields(document.fields)
+    document.markdown = _text(document.markdown)
+    keys = set[str]()
+    for part in document.parts:
+        part.key = unique_key(_text(part.key), keys)
+        part.title, part.text, part.anchor = _text(part.title), _text(part.text), _text(part.anchor)
+        part.headings, part.fields = list(map(_text, part.headings)), _storable_fields(part.fields)
+
+
+def _storable_fields(fields: Mapping[str, object]) -> dict[str, str]:
+    return {_text(name): _text(value) for name, value in fields.items()}
 
 
 def _text(value: Any) -> str:

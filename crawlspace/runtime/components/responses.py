@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from logging import LoggerAdapter
@@ -41,7 +41,7 @@ from crawlspace.document import Document, essence
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.runtime.components.items import Fetched, failed, is_document, keep_out, unexpected
+from crawlspace.runtime.components.items import Fetched, failed, is_document, keep_out, split, unexpected
 from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, EXTRACTED, FILE, ROBOTS, STATE, is_conditional, request_id
 from crawlspace.runtime.components.robots import robots_body
 from crawlspace.runtime.components.rule_middleware import document_type
@@ -160,7 +160,10 @@ class Responses:
 
     def document(self, fetched: Fetched, response: Response) -> Any:
         """Return what the spider's `document()` returns for a page; None where it may not be indexed."""
-        return self._spider.document(response, fetched.page) if fetched.outcome.index and fetched.page is not None else None
+        if not fetched.outcome.index or fetched.page is None:
+            return None
+        item, fetched.parts = split(self._spider.document(response, fetched.page), fetched.outcome.url)
+        return item
 
     def add_item(self, fetched: Fetched, item: Any) -> None:
         """Complete the outcome of a page by its item; None keeps it out of the index."""
@@ -250,7 +253,9 @@ class Responses:
         text = page.text if extracted.text is None else extracted.text
         numbers = {Reason.FIELD_TYPE: sum(extracted.misfits.values()), Reason.NOT_EXTRACTED: int(bool(extracted.fault))}
         lacking = {reason: number for reason, number in numbers.items() if number}
-        return replace(page, fields={**page.fields, **extracted.fields}, text=text), lacking
+        return replace(
+            page, fields={**page.fields, **extracted.fields}, text=text, markdown=extracted.markdown, parts=extracted.parts
+        ), lacking
 
     def _report_extracted(self, extracted: Extracted, state: UrlState) -> None:
         """Log values that don't fit their type, once for each field, and why rules could not be applied."""
@@ -383,7 +388,9 @@ class Responses:
     def no_item(self, outcome: Outcome, returned: object) -> Outcome:
         """Return the outcome of a page for which `document()` returned what is no item."""
         kind = type(returned).__qualname__
-        several = " (a page gives one document)" if isinstance(returned, (Iterator, list, tuple)) else ""
+        several = (
+            " (of several items all but one have a key, for they are parts of the page)" if isinstance(returned, list) else ""
+        )
         self._spider.logger.error(
             "%s: document() of %s returned a %s%s: return a Document, a dict, a Scrapy item, a dataclass, or None (699)",
             outcome.url,

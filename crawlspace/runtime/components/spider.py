@@ -21,7 +21,7 @@ from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import UrlState
-from crawlspace.runtime.components.items import Fetched
+from crawlspace.runtime.components.items import Fetched, split
 from crawlspace.runtime.components.loader import (
     add_start_urls,
     add_to_ours,
@@ -120,7 +120,7 @@ class FrontierSpider(scrapy.Spider):
             page = page_of(contents, url=response.url)
         else:
             page = PageReader().read(response, mime=mime, declared=declared)
-        item = self.document(response, page)
+        item, _ = split(self.document(response, page), response.url)
         if item is not None:
             yield item
         for href in page.followed:

@@ -29,7 +29,9 @@ def extraction_changes(collection: Collection, store: Store) -> ExtractionChange
         return None
     found = ExtractionChanges(documents=store.counts().indexed)
     names = sorted({*applied.fields, *(rule.name for rule in rules.fields)})
-    scope, texts, every = ExtractionScope(rules), applied.texts or bool(rules.texts), max(1, found.documents // _CHECKED)
+    scope, every = ExtractionScope(rules), max(1, found.documents // _CHECKED)
+    texts, parts = applied.texts or bool(rules.texts), applied.parts or bool(rules.parts)
+    is_main, part_chars = content.is_main and (texts or parts), content.part_chars if texts or parts else 0
     archive = collection.archive
     with closing(ArchiveReader(archive.folder, store.archive_files(), look_up=store.archive_files)) as reader:
         for number, known in enumerate(_indexed(store)):
@@ -40,9 +42,8 @@ def extraction_changes(collection: Collection, store: Store) -> ExtractionChange
             html, headers, page = fetched
             marks = content.exclusion_marks
             ruled = RuledPage(html, url=known.url, base=page.base, headers=headers, exclusion_marks=marks)
-            taken = extracted(scope.of(known.url), ruled)
-            is_text_known = taken.text is not None or not content.is_main
-            found.add(document, taken, page, names=names, texts=texts and is_text_known)
+            taken = extracted(scope.of(known.url), ruled, is_main=is_main, part_chars=part_chars)
+            found.add(document, taken, page, names=names, texts=texts, parts=parts)
     return found
 
 

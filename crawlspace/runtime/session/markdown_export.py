@@ -15,9 +15,9 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from crawlspace.config.content import ContentSettings
-from crawlspace.content.main_content import main_elements
-from crawlspace.content.markdown import markdown_of
-from crawlspace.content.tree import page_tree
+from crawlspace.config.extraction import ExtractionScope
+from crawlspace.content.extraction import RuledPage
+from crawlspace.content.extraction_rules import ExtractionRules
 from crawlspace.document import FOR_PROGRAMS, Document, with_values
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.components.archived_responses import FetchedHtml
@@ -34,6 +34,20 @@ _DEEPEST = 20
 """Folders in each other."""
 
 
+class MarkdownOf:
+    """Returns the content of archived pages as Markdown, as a crawl with the present settings and extraction rules would."""
+
+    def __init__(self, content: ContentSettings, rules: ExtractionRules) -> None:
+        self._content = content
+        self._scope = ExtractionScope(rules)
+
+    def __call__(self, url: str, fetched: FetchedHtml) -> str:
+        marks = self._content.exclusion_marks
+        page = RuledPage(fetched.html, url=url, base=fetched.page.base, exclusion_marks=marks)
+        _, elements = page.content(self._scope.of(url).texts, is_main=self._content.is_main)
+        return page.markdown(elements)
+
+
 class MarkdownFiles(NamedTuple):
     """The result of an export."""
 
@@ -43,20 +57,20 @@ class MarkdownFiles(NamedTuple):
 
 
 def export_markdown(
-    documents: Iterable[Document], folder: Path, *, page_of: Callable[[str], FetchedHtml | None], content: ContentSettings
+    documents: Iterable[Document], folder: Path, *, page_of: Callable[[str], FetchedHtml | None], markdown: MarkdownOf
 ) -> MarkdownFiles:
     """Write documents to a folder, which is made where it is missing. `page_of` returns the archived page of a URL, if it is HTML.
 
-    Raises UsageError for a folder with other files, and StoreError if it cannot be written.
+    A document that has its content as Markdown is written with that. Raises UsageError for a folder with other files, and StoreError if it cannot be written.
     """
     try:
-        return _exported(documents, folder, page_of, content)
+        return _exported(documents, folder, page_of, markdown)
     except OSError as error:
         raise StoreError(f"the export to {printable(str(folder))} cannot be written: {error.strerror or error}") from error
 
 
 def _exported(
-    documents: Iterable[Document], folder: Path, page_of: Callable[[str], FetchedHtml | None], content: ContentSettings
+    documents: Iterable[Document], folder: Path, page_of: Callable[[str], FetchedHtml | None], markdown: MarkdownOf
 ) -> MarkdownFiles:
     before = _known_files(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +82,9 @@ def _exported(
         journal.writelines(f"{json.dumps({'file': name}, ensure_ascii=False)}\n" for name in sorted(before))
         for document in documents:
             name = _free(_name_of(document.url), document.url, lower)
-            body = _file_of(document, page_of(document.url), content).encode("utf-8", "replace")
+            fetched = None if document.markdown else page_of(document.url)
+            content = document.markdown or (document.text if fetched is None else markdown(document.url, fetched))
+            body = _file_of(document, content).encode("utf-8", "replace")
             print(
                 json.dumps(_entry(name, document, body), ensure_ascii=False), file=journal, flush=True
             )  # before the file, for a kill
@@ -166,11 +182,10 @@ def _free(name: str, url: str, taken: set[str]) -> str:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def _file_of(document: Document, fetched: FetchedHtml | None, content: ContentSettings) -> str:
+def _file_of(document: Document, content: str) -> str:
     """Return a document as Markdown with its fields in front, as YAML (whose texts and lists JSON is)."""
     front = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in _front_of(document))
-    body = document.text if fetched is None else _markdown_of(fetched, content)
-    return f"---\n{front}---\n\n{body.strip()}\n"
+    return f"---\n{front}---\n\n{content.strip()}\n"
 
 
 def _front_of(document: Document) -> Iterator[tuple[str, object]]:
@@ -188,8 +203,3 @@ def _front_of(document: Document) -> Iterator[tuple[str, object]]:
     for name, value in (of_document | {json.dumps(name, ensure_ascii=False): value for name, value in fields.items()}).items():
         if value:
             yield name, value
-
-
-def _markdown_of(fetched: FetchedHtml, content: ContentSettings) -> str:
-    root = page_tree(fetched.html, exclusion_marks=content.exclusion_marks)
-    return markdown_of(main_elements(root) if content.is_main else [root], fetched.page.base)

@@ -17,7 +17,7 @@ import redis
 from msgspec import structs
 from redis.sentinel import SentinelConnectionPool
 
-from crawlspace.document import Document, Op
+from crawlspace.document import Document, Op, packed_text, without_texts
 from crawlspace.errors import StoreLocked
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Effects
@@ -344,8 +344,7 @@ def _row(url: UrlRecord) -> list[object]:
 
 def _packed(url: str, document: Document) -> msgspec.Raw:
     """Return a document in the form that is stored with an order."""
-    bare = replace(document, text="", duplicates=[])
-    return raw(written([url, raw(written(bare)), document.text, *document.duplicates]))
+    return raw(written([url, raw(written(without_texts(document))), packed_text(document), *document.duplicates]))
 
 
 def _kept_document(packed: bytes | None) -> Document | None:

@@ -11,14 +11,13 @@ import logging
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import astuple
 
-from crawlspace.document import Document
+from crawlspace.document import Document, packed_text, unpack_text, without_texts
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Held, NewUrl, Requester, Source, State, UrlState
 from crawlspace.state.changes import NOWHERE, Change, Effects
@@ -311,8 +310,8 @@ def change_of(change: Change) -> dict[str, object]:
     if change.drops_refused_links:
         encoded["drops"] = True
     if document is not None:
-        encoded["document"] = raw(_write(replace(document, text="", duplicates=[])))
-        encoded["text"] = document.text
+        encoded["document"] = raw(written(without_texts(document)))
+        encoded["text"] = packed_text(document)
         fields = compared_fields(document.fields, state.inherited)
         encoded["fields"] = raw(_write(fields) if fields else b"")
     if change.links is not None:
@@ -331,7 +330,8 @@ def document_of(reply: Sequence[bytes]) -> Document | None:
     with understood("a document"):
         url, written_document, text, *duplicates = reply
         document = _read_document(written_document)
-        document.url, document.text = url.decode(), text.decode()
+        document.url = url.decode()
+        unpack_text(document, text.decode())
         document.duplicates = [other.decode() for other in duplicates]
         return document
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import msgspec
 
-from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op, packed_text, without_texts
 from crawlspace.state.redis.encoding import document_of, number, raw, understood, written
 from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.server import RedisServer
@@ -87,4 +86,4 @@ def _parts(document: Document | None) -> list[object] | bool:
     """Return a document, and its text apart; False for none."""
     if document is None:
         return False
-    return [raw(written(replace(document, text="", duplicates=[]))), document.text]
+    return [raw(written(without_texts(document))), packed_text(document)]

@@ -14,7 +14,7 @@ from operator import attrgetter
 import apsw
 from msgspec import structs
 
-from crawlspace.document import Document
+from crawlspace.document import Document, packed_text
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.depths import leads_again
@@ -167,7 +167,7 @@ class _Batch:
         for id in sorted(self.documents):
             checksum = self.rows[id].checksum
             if checksum is not None:
-                texts[rankings.get(checksum, NO_MEMBERS).representative == id].append((checksum, self.documents[id].text))
+                texts[rankings.get(checksum, NO_MEMBERS).representative == id].append((checksum, packed_text(self.documents[id])))
         for rows, otherwise in zip(texts, ("NOTHING", "UPDATE SET text = excluded.text"), strict=True):
             self._db.executemany(
                 f"INSERT INTO content (checksum, text) VALUES (?, ?) ON CONFLICT (checksum) DO {otherwise}", rows

@@ -11,7 +11,7 @@ from itertools import starmap
 import apsw
 import msgspec
 
-from crawlspace.document import Document
+from crawlspace.document import Document, packed_text, unpack_text
 from crawlspace.model import Held, Requester, Source, State, UrlState
 from crawlspace.state.fields import FIELDS
 from crawlspace.state.link_keys import unpack_keys
@@ -73,13 +73,13 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
     return states
 
 
-_KEPT = tuple(field.name for field in fields(Document) if field.name not in ("url", "text", "duplicates"))
+_KEPT = tuple(field.name for field in fields(Document) if field.name not in ("url", "text", "duplicates", "markdown", "parts"))
 """The fields stored as the document of a page; others come from other tables. New fields come last in Document."""
 
 
 def pack_whole(document: Document) -> bytes:
     """Return a document without its URL, packed."""
-    return pack_kept(pack_document(document), document.text, document.duplicates)
+    return pack_kept(pack_document(document), packed_text(document), document.duplicates)
 
 
 def pack_kept(body: bytes, text: str, duplicates: list[str]) -> bytes:
@@ -103,7 +103,8 @@ def fields_of(body: bytes | None) -> dict[str, str]:
 
 
 def unpack_document(body: bytes, *, url: str, text: str, duplicates: list[str]) -> Document:
-    document = Document(url, text=text, duplicates=duplicates)
+    document = Document(url, duplicates=duplicates)
+    unpack_text(document, text)
     for name, value in zip(_KEPT, msgspec.msgpack.decode(body), strict=False):
         setattr(document, name, value)
     return document

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from crawlspace.admin.extraction_preview import preview
+from crawlspace.config.content import read_content
 from crawlspace.config.extraction import parse_extraction_rules
-from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.html import extract
 
 URL = "http://shop.example.com/pump"
@@ -24,4 +24,4 @@ def extract_json() -> dict[str, object]:
     """The answer for a page with a rule of each kind."""
     html = "<meta name=author content='Ann Lee'><b>1</b> two"
     rules = parse_extraction_rules(RULES, file="extract.toml")
-    return preview(rules, html, extract(html.encode(), url=URL), url=URL, exclusion_marks=EXCLUSION_MARKS).as_json()
+    return preview(rules, html, extract(html.encode(), url=URL), url=URL, content=read_content({}, robots_obey=True)).as_json()

@@ -10,36 +10,36 @@ import pytest
 
 from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, UsageError
 from crawlspace.importers.files import ImportedCollection, difference, write_files
-from crawlspace.importers.ibm.folder import Part, list_folder, part_of
+from crawlspace.importers.ibm.folder import FileKind, list_folder, part_of
 from crawlspace.importers.translation import Fate
 from crawlspace.rules.xml.parser import parse_rules_xml
 from tests.unit.importers.ibm_imports import CORPUS, imported, made_of
 
 NAMES = [
-    ("crawl.rules", Part.CRAWL_RULES),
-    ("CRAWL.RULES", Part.CRAWL_RULES),
-    ("crawl.rules.bak", Part.UNKNOWN),
-    ("crawl.rules~", Part.UNKNOWN),
-    ("global.rules", Part.GLOBAL_RULES),
-    ("followindex.rules", Part.FOLLOW_INDEX),
-    ("start_urls.txt", Part.START_URLS),
-    ("StartURLs", Part.START_URLS),
-    ("start.urls", Part.START_URLS),
-    ("seeds", Part.START_URLS),
-    ("seeds.doc", Part.UNKNOWN),
-    ("softerrors.csv", Part.SOFT_ERRORS),
-    ("cookies.ini", Part.COOKIES),
-    ("httpauth.ini", Part.BASIC_LOGINS),
-    ("basic_auth", Part.BASIC_LOGINS),
-    ("formauth.ini", Part.FORM_LOGINS),
-    ("authform.cfg", Part.FORM_LOGINS),
-    ("crawler.properties", Part.PROPERTIES),
-    ("crawler.xml", Part.PROPERTIES),
-    ("web.conf", Part.PROPERTIES),
-    ("crawler_settings", Part.PROPERTIES),
-    ("readme.txt", Part.UNKNOWN),
-    (".hidden", Part.UNKNOWN),
-    ("dump.bin", Part.UNKNOWN),
+    ("crawl.rules", FileKind.CRAWL_RULES),
+    ("CRAWL.RULES", FileKind.CRAWL_RULES),
+    ("crawl.rules.bak", FileKind.UNKNOWN),
+    ("crawl.rules~", FileKind.UNKNOWN),
+    ("global.rules", FileKind.GLOBAL_RULES),
+    ("followindex.rules", FileKind.FOLLOW_INDEX),
+    ("start_urls.txt", FileKind.START_URLS),
+    ("StartURLs", FileKind.START_URLS),
+    ("start.urls", FileKind.START_URLS),
+    ("seeds", FileKind.START_URLS),
+    ("seeds.doc", FileKind.UNKNOWN),
+    ("softerrors.csv", FileKind.SOFT_ERRORS),
+    ("cookies.ini", FileKind.COOKIES),
+    ("httpauth.ini", FileKind.BASIC_LOGINS),
+    ("basic_auth", FileKind.BASIC_LOGINS),
+    ("formauth.ini", FileKind.FORM_LOGINS),
+    ("authform.cfg", FileKind.FORM_LOGINS),
+    ("crawler.properties", FileKind.PROPERTIES),
+    ("crawler.xml", FileKind.PROPERTIES),
+    ("web.conf", FileKind.PROPERTIES),
+    ("crawler_settings", FileKind.PROPERTIES),
+    ("readme.txt", FileKind.UNKNOWN),
+    (".hidden", FileKind.UNKNOWN),
+    ("dump.bin", FileKind.UNKNOWN),
 ]
 # content of cookies.ini -> lines of the report, without its beginning
 COOKIES = [
@@ -98,7 +98,7 @@ def settings_of(made: ImportedCollection) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("name", "part"), NAMES)
-def test_files_are_told_apart_by_their_names(name: str, part: Part) -> None:
+def test_files_are_told_apart_by_their_names(name: str, part: FileKind) -> None:
     assert part_of(name) is part
 
 
@@ -310,7 +310,7 @@ def test_start_urls_of_a_file_with_another_name(tmp_path: Path) -> None:
     (tmp_path / "mc" / "begin.lst").write_text("http://a/\n", encoding="utf-8")
     (tmp_path / "other").write_text("http://b/\n", encoding="utf-8")
     for path in (tmp_path / "mc" / "begin.lst", tmp_path / "other"):
-        [*_, file] = [file for file in list_folder(tmp_path / "mc", path) if file.part is Part.START_URLS]
+        [*_, file] = [file for file in list_folder(tmp_path / "mc", path) if file.part is FileKind.START_URLS]
         assert file.path == path
     with pytest.raises(UsageError, match="name the file with the start URLs"):
         list_folder(tmp_path / "mc", tmp_path / "nowhere")

@@ -9,10 +9,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op, Part
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.embedded_schema import DEVELOPMENT_ID
+from crawlspace.index.embedded_schema import DEVELOPMENT_ID, VERSION
 from crawlspace.index.ideographs import separated
 
 FILLER = " ".join(["filler"] * 30)
@@ -221,6 +221,7 @@ def write_first_version(path: Path) -> None:
     for number, text in enumerate(OLD_TEXTS, 1):
         stored = "".join(f"\x1f{one}\x1f" if one > "\u3000" else one for one in text)
         database.execute("UPDATE words SET text = ? WHERE rowid = ?", (stored, number))
+    database.execute("DROP TABLE more")
     database.execute("PRAGMA user_version = 1")
     database.close()
 
@@ -247,8 +248,68 @@ def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, kil
     assert [document.text for document in index.documents("")] == list(OLD_TEXTS)
     index.close()
     database = apsw.Connection(str(path))
-    assert database.execute("PRAGMA user_version").get == 2
+    assert database.execute("PRAGMA user_version").get == VERSION
     database.close()
+
+
+PAGE = "http://e.example/manual"
+PARTS = [
+    Part("top", text="What this manual is about."),
+    Part("install", "Install", ["Manual", "Install"], "Run make to install the crawler.", "install"),
+    Part("use", "Use", ["Manual", "Use"], "Begin with a collection.", "a b", {"level": "1"}),
+]
+
+
+def manual(parts: list[Part]) -> Document:
+    return Document(PAGE, "Manual", text="\n".join(part.text for part in parts), markdown="# Manual\n", parts=parts)
+
+
+def test_parts_come_and_go_with_their_page(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    index = EmbeddedIndex(path)
+    index.send([push(manual(PARTS)), push(Document("http://e.example/other", text="make", parts=[Part("x", text="other")]))])
+    assert index.get(PAGE) == manual(PARTS)
+    index.send([push(manual(PARTS[:1]))])
+    assert list(index.documents("")) == [manual(PARTS[:1]), index.get("http://e.example/other")]
+    index.send([push(Document(PAGE, "Manual"))])
+    assert index.get(PAGE) == Document(PAGE, "Manual")
+    index.send([push(manual(PARTS)), IndexOrder(9, Op.DELETE, PAGE)])
+    index.close()
+    database = apsw.Connection(str(path))
+    assert database.execute("SELECT count(*) FROM more").get == 1
+    database.close()
+
+
+def test_a_hit_has_its_best_parts(tmp_path: Path) -> None:
+    index = EmbeddedIndex(tmp_path / "index.db")
+    index.send([push(manual(PARTS))])
+    (hit,) = index.search("installing crawlers").hits
+    assert [(part.key, part.url, part.headings, part.snippet) for part in hit.parts] == [
+        ("install", f"{PAGE}#install", ["Manual", "Install"], "Run make to [install] the [crawler]."),
+    ]
+    (hit,) = index.search("collection make").hits
+    assert [part.key for part in hit.parts] == ["use", "install"], "no part has both words"
+    assert [part.url for part in hit.parts] == [f"{PAGE}#a%20b", f"{PAGE}#install"]
+    assert not index.search("manual about").hits[0].parts[0].url.count("#")
+    index.close()
+
+
+def test_an_index_of_the_version_without_parts_gets_them(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    index = EmbeddedIndex(path)
+    index.send([push(Document(PAGE, "Manual", text="make"))])
+    index.close()
+    database = apsw.Connection(str(path))
+    database.execute("DROP TABLE more; PRAGMA user_version = 2")
+    database.close()
+    reader = EmbeddedIndex(path, read_only=True)
+    assert reader.search("make").hits[0].parts == ()
+    assert reader.get(PAGE) == Document(PAGE, "Manual", text="make")
+    reader.close()
+    index = EmbeddedIndex(path)
+    index.send([push(manual(PARTS))])
+    assert index.get(PAGE) == manual(PARTS)
+    index.close()
 
 
 def write_text(path: Path) -> None:
@@ -259,7 +320,7 @@ FILES: tuple[tuple[Callable[[Path], None], type[CrawlspaceError], str], ...] = (
     (write_text, StoreDamaged, "damaged"),
     (write_other_database, StoreDamaged, "not an index of crawlspace"),
     (write_newer_index, StoreVersionError, "version 99"),
-    (write_development_index, StoreVersionError, "version 2 of development, this one reads 2"),
+    (write_development_index, StoreVersionError, f"version {VERSION} of development, this one reads {VERSION}"),
     (Path.mkdir, StoreError, "cannot be opened"),
 )
 

@@ -132,11 +132,6 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
         ["settings.py:2:1 warning extension-without-effect"],
     ),
     (
-        "parts, which have no effect",
-        {"start_urls.txt": START, "crawl.rules": RULES, "extract.toml": '\n[[part]]\ncss = "section"\nkey = "@id"\n'},
-        ["extract.toml:2:1 warning part-without-effect"],
-    ),
-    (
         "several files of start URLs",
         {
             "start_urls.txt": START,

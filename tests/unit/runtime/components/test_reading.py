@@ -48,7 +48,10 @@ class Crawl:
         files = SimpleNamespace(processes=1, memory_bytes=1, timeout_s=1.0, converters={})
         session: Any = SimpleNamespace(
             collection=SimpleNamespace(
-                files=files, data_folder=folder, content=SimpleNamespace(is_main=False), extraction_rules=NO_RULES
+                files=files,
+                data_folder=folder,
+                content=SimpleNamespace(is_main=False, markdown=False, part_chars=0),
+                extraction_rules=NO_RULES,
             ),
             space=SimpleNamespace(at_headers=lambda kind, conclusive=False: Decision(Reason.ADMITTED, None, ())),
             sending=SimpleNamespace(ago_s=lambda site: 0.0),
