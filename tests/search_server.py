@@ -18,6 +18,7 @@ from crawlspace.config.sinks import made, read_sinks
 from crawlspace.document import Document
 from crawlspace.index.opensearch.sink import OpenSearchSink
 from crawlspace.urls import document_id
+from tests.contract.sinks import part_as
 from tests.notifications import LONGEST_WAIT_S
 
 LONGEST_START_S = 120.0
@@ -137,6 +138,8 @@ def document_of(found: dict[str, Any], text: Callable[[str], Any], *, fields: di
         found.get("modified", ""),
         fields,
         found.get("duplicates", []),
+        found.get("markdown", ""),
+        [part_as(json.loads(part) if isinstance(part, str) else part) for part in found.get("parts", [])],
     )
 
 

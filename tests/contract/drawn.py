@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crawlspace.decision import Reason
-from crawlspace.document import Document
+from crawlspace.document import Document, Part
 from crawlspace.model import Held, Queue, Source, State
 from crawlspace.state.changes import NOWHERE
 from crawlspace.state.depths import DepthMark
@@ -54,8 +54,17 @@ healths = st.dictionaries(
     st.builds(Health, st.integers(0, 9), st.integers(1, 7), shown=st.sampled_from([(), (0, 7), (7, 7, 9)])),
     max_size=2,
 )
+parts = st.sampled_from(
+    [[], [], [Part("k", "K", ["J", "K"], "s", "a", {"c": "red"})], [Part("k", text="t"), Part("l\0", text="\0")]]
+)
 given_documents = st.builds(
-    Document, st.just(""), title=st.sampled_from("pqr"), text=st.sampled_from("stu"), fields=fields.map(dict)
+    Document,
+    st.just(""),
+    title=st.sampled_from("pqr"),
+    text=st.sampled_from(["s", "t", "u", "", "u\0{}"]),
+    fields=fields.map(dict),
+    markdown=st.sampled_from(["", "", "# s\n"]),
+    parts=parts.map(list),
 )
 documents = st.none() | given_documents
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Protocol
+from urllib.parse import unquote
 
-from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op, Part, packed
 from crawlspace.index.http_push import HttpPush
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.order_log import OrderLog
@@ -72,6 +73,22 @@ class MemorySink:
         """Nothing to close."""
 
 
+def written_as(given: dict[str, Any]) -> Document:
+    """Return the document that a sink has written as JSON: parts as dataclasses are, or as `sent_parts` returns them."""
+    return Document(**{**given, "parts": [part_as(part) for part in given.get("parts", [])]})
+
+
+def part_as(part: dict[str, Any]) -> Part:
+    fields = {name: value if isinstance(value, str) else packed(value) for name, value in part.get("fields", {}).items()}
+    anchor = part["anchor"] if "anchor" in part else unquote(part["url"].partition("#")[2])
+    title, headings, text = (_in_any_language(part.get(name)) for name in ("title", "headings", "text"))
+    return Part(part["key"], title or "", headings or [], text or "", anchor, fields)
+
+
+def _in_any_language(value: Any) -> Any:
+    return next(iter(value.values())) if isinstance(value, dict) else value
+
+
 class ReadOrders:
     """What a program makes of lines of orders: a smaller version than before changes nothing."""
 
@@ -86,7 +103,7 @@ class ReadOrders:
 
     def get(self, url: str) -> Document | None:
         line = self._lines.get(url)
-        return Document(**line["document"]) if line is not None and line["op"] == "push" else None
+        return written_as(line["document"]) if line is not None and line["op"] == "push" else None
 
 
 class ReadableLog(OrderLog):

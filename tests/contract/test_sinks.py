@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,11 +14,11 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import SinkOptions
-from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op, Part
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.urls import document_id
 from tests.command_line import ROOT
-from tests.contract.sinks import MemorySink, OrderReceiver, ReadableLog, ReadablePush, ReadableSink
+from tests.contract.sinks import MemorySink, OrderReceiver, ReadableLog, ReadablePush, ReadableSink, written_as
 from tests.quick import some
 from tests.search_server import ReadableOpenSearch, search_server, sink_of
 from tests.solr_server import ReadableSolr, solr_server
@@ -88,9 +89,22 @@ def test_everything_of_a_document_is_kept(sink: ReadableSink) -> None:
         modified="2024-01-01",
         fields={"source": "x"},
         duplicates=[B],
+        markdown="# Tïtle\n",
+        parts=[
+            Part("top", text="some text"),
+            Part("one~2", "one", ["Tïtle", "one"], "| a |\n| --- |", "one two", {"price": "3", "tags": '["x", "y"]'}),
+        ],
     )
     assert not sink.send([IndexOrder(1, Op.PUSH, A, document, version=1)]).refused
     assert sink.get(A) == document
+
+
+def test_parts_are_those_that_the_page_had_last(sink: ReadableSink) -> None:
+    first = Document(A, text="one two", parts=[Part("one", text="one"), Part("two", text="two")])
+    second = Document(A, text="one", parts=[Part("one", text="one")])
+    for number, document in enumerate((first, second, replace(second, parts=[])), 1):
+        assert not sink.send([IndexOrder(number, Op.PUSH, A, document, version=number)]).refused
+        assert sink.get(A) == document
 
 
 def test_a_refused_order_is_named_and_the_others_are_durable(sink: ReadableSink) -> None:
@@ -114,7 +128,7 @@ def of_the_docs(folder: Path) -> ReadableSink:
 
     def get(url: str) -> Document | None:
         path = sink.folder / f"{document_id(url)}.json"
-        return Document(**json.loads(path.read_text())) if path.exists() else None
+        return written_as(json.loads(path.read_text())) if path.exists() else None
 
     sink.get = get
     return cast("ReadableSink", sink)

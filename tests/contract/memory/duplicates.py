@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from crawlspace.document import Document
+from crawlspace.document import Document, Part
 from crawlspace.model import Held, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import (
@@ -26,6 +26,9 @@ from crawlspace.state.duplicates import (
 )
 from tests.contract.memory.outbox import MemoryOutbox
 
+_Texts = tuple[str, str, list[Part]]
+"""Text, Markdown and parts of a document."""
+
 
 @dataclass(slots=True)
 class Before:
@@ -33,8 +36,8 @@ class Before:
 
     urls: dict[int, str] = field(default_factory=dict)
     documents: dict[int, Document] = field(default_factory=dict)
-    new_texts: dict[int, str] = field(default_factory=dict)
-    """The texts of new documents by id."""
+    new_texts: dict[int, _Texts] = field(default_factory=dict)
+    """The texts of new documents by id, with their Markdown and parts."""
     taken_back: set[int] = field(default_factory=set)
     """Ids of URLs that had left a document in the index, and about which this collection decides again."""
     left_group: set[int] = field(default_factory=set)
@@ -53,7 +56,7 @@ class MemoryDuplicates:
         self._group: dict[int, bytes] = {}
         self._rankings: dict[bytes, GroupRanking] = {}
         self._documents: dict[int, Document] = {}
-        self._texts: dict[bytes, str] = {}
+        self._texts: dict[bytes, _Texts] = {}
         self._left: set[int] = set()
         """URLs that left the collection and not the index."""
 
@@ -87,7 +90,8 @@ class MemoryDuplicates:
         stored = self._documents.get(id)
         if stored is None or row.checksum is None or row.checksum not in self._texts:
             return None
-        return replace(_copy_of(stored), url=row.url, text=self._texts[row.checksum], duplicates=self._noted(row))
+        text, markdown, parts = self._texts[row.checksum]
+        return replace(_copy_of(stored), url=row.url, text=text, markdown=markdown, parts=parts, duplicates=self._noted(row))
 
     def archived(self, id: int) -> int | None:
         """The place of the document of a URL in the archive."""
@@ -128,8 +132,9 @@ class MemoryDuplicates:
             self._documents.pop(old.id, None)
             before.new_texts.pop(old.id, None)
         elif change.document is not None:
-            self._documents[old.id] = replace(_copy_of(change.document), text="")
-            before.new_texts[old.id] = change.document.text
+            document = change.document
+            self._documents[old.id] = replace(_copy_of(document), text="", markdown="", parts=[])
+            before.new_texts[old.id] = document.text, document.markdown, list(document.parts)
         return checksum, canonical, held
 
     def settle(self, before: Before, effects: Effects) -> None:
@@ -219,7 +224,7 @@ class MemoryDuplicates:
             for group, rows in members.items()
         }
 
-    def _keep_texts(self, new: Mapping[int, str]) -> None:
+    def _keep_texts(self, new: Mapping[int, _Texts]) -> None:
         """Keep one text a checksum: the representative's where it came, else the first."""
         for id in sorted(new):
             row = self._rows[id]

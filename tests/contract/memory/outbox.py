@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op, packed_text
 from crawlspace.state.duplicates import Settlement
 
 
@@ -88,7 +88,7 @@ class MemoryOutbox:
             document = order.kept or stored.document(order.id) if is_push else None
             archived = stored.archived(order.id) if is_push else None
             orders.append(IndexOrder(order.sequence, order.op, order.url, document, archived=archived))
-            most_bytes -= 0 if document is None else len(document.text)
+            most_bytes -= 0 if document is None else len(packed_text(document))
             if most_bytes <= 0:
                 break
         return orders
