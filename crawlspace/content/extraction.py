@@ -154,7 +154,7 @@ class RuledPage:
     def parts(self, rules: Iterable[PartRule]) -> list[Part]:
         """Return the parts that rules find, MAX_PARTS at most; of elements in each other the outermost is one. A key is never given twice."""
         found: list[Part] = []
-        keys = set[str]()
+        keys = dict[str, int]()
         steps = NodeBudget(_MAX_STEPS)
         for rule in rules:
             for element in _outermost(self.tree, self._elements(self.tree, [rule.css]), ()):

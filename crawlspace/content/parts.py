@@ -46,7 +46,7 @@ def heading_parts(elements: Iterable[HtmlElement], *, most: int) -> list[Part]:
     between words. Tables and code are never divided, however long they are. A section has the anchor of its heading, else that of the
     section around it. Headings with nothing but further headings under them are no part.
     """
-    keys = set[str]()
+    keys = dict[str, int]()
     found: list[Part] = []
     for headings, key, anchor, blocks in _sections(block for element in elements for block in blocks_of(element)):
         for text in _texts(blocks, most):
@@ -56,7 +56,7 @@ def heading_parts(elements: Iterable[HtmlElement], *, most: int) -> list[Part]:
     return found
 
 
-def element_part(element: HtmlElement, *, key: str, title: str, keys: set[str]) -> Part | None:
+def element_part(element: HtmlElement, *, key: str, title: str, keys: dict[str, int]) -> Part | None:
     """Return an element as a part; None if it has no text. Without a key, that is its anchor, or a digest of its text."""
     blocks = blocks_of(element)
     text = _joined(blocks)
@@ -67,15 +67,16 @@ def element_part(element: HtmlElement, *, key: str, title: str, keys: set[str]) 
     return Part(unique_key(key or anchor or _digest(text), keys), title, [title] if title else [], text, anchor)
 
 
-def unique_key(key: str, keys: set[str]) -> str:
-    """Return a key that is not among `keys`, by adding a number where it is, and add it to them."""
+def unique_key(key: str, keys: dict[str, int]) -> str:
+    """Return a key that is not among `keys`, by adding a number where it is; `keys` has the last number of each key given."""
     key = one_spaced(key)
     key = key if len(key) <= MAX_KEY else _digest(key)
-    found, number = key, 1
+    found, number = key, keys.get(key, 0)
     while found in keys:
         number += 1
         found = f"{key}~{number}"
-    keys.add(found)
+    keys[key] = max(number, 1)
+    keys.setdefault(found, 1)
     return found
 
 
@@ -140,17 +141,13 @@ def _texts(blocks: Sequence[Block], most: int) -> Iterator[str]:
 def _pieces(text: str, most: int) -> Iterator[str]:
     """Yield the sentences of a text; one that is too long in pieces that end between words."""
     for sentence in _sentences(text):
-        if len(sentence) <= most:
-            yield sentence
-            continue
-        rest = sentence
-        while len(rest) > most:
-            at = rest.rfind(" ", 1, most + 1)
-            at = most if at < 0 else at
-            yield rest[:at]
-            rest = rest[at:].lstrip()
-        if rest:
-            yield rest
+        begin = 0
+        while len(sentence) - begin > most:
+            end = sentence.rfind(" ", begin + 1, begin + most + 1)
+            end = begin + most if end < 0 else end
+            yield sentence[begin:end]
+            begin = end + (sentence[end] == " ")
+        yield sentence[begin:]
 
 
 def _sentences(text: str) -> Iterator[str]:

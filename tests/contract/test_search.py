@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.document import NO_SNIPPET, Document, listed
+from crawlspace.document import NO_SNIPPET, Document, Part, listed
 from crawlspace.errors import UsageError
 from crawlspace.index.closeness import REORDERED
+from crawlspace.index.orders import part_id
 from crawlspace.index.search import read_facets, read_filter
 from tests.conftest import assert_same
 from tests.contract.searching import DELETED, DOCUMENTS, KINDS, SERVERS, Searched, searched
@@ -232,6 +233,42 @@ def test_the_best_of_many_is_shown_where_few_are_asked_for(empty: Searched) -> N
     heading = Document("http://e.test/other", "Title", text="word", headings=["Word", "filler " * 200])
     empty.fill([often, heading])
     assert empty.found("word", limit=1) == [heading.url]
+
+
+MANUAL = Document(
+    "http://m.test/manual",
+    "Manual",
+    language="en",
+    text="Requests are sent to your manager. Managers answer requests. Nothing else. secret",
+    fields={NO_SNIPPET: "secret"},
+    parts=[
+        Part("send", "Send", ["Manual", "Send"], "Requests are sent to your manager.", "send"),
+        Part("answer", "Answer", ["Manual", "Answer"], "Managers answer requests.", "a b"),
+        Part("else", text="Nothing else. secret"),
+        Part("request", "Your request", ["Manual", "Your request"], "Nothing."),
+    ],
+)
+# Words, and for each of the best parts its key and snippet.
+OF_PARTS: tuple[tuple[str, list[tuple[str, str]]], ...] = (
+    ("managers sent", [("send", "Requests are [sent] to your [manager].")]),
+    ("answer else", [("answer", "Managers [answer] requests."), ("else", "Nothing [else]. …")]),
+    ('"nothing else"', [("else", "[Nothing else]. …")]),
+    ("secret", []),
+    ("manual nothing", [("request", "[Nothing].")]),
+)
+
+
+@pytest.mark.parametrize(("words", "expected"), OF_PARTS)
+def test_a_hit_has_its_best_parts(empty: Searched, words: str, expected: list[tuple[str, str]]) -> None:
+    empty.fill([MANUAL, Document("http://m.test/other", "Other", language="en", text="other")])
+    (hit,) = empty.sink.search(words).hits
+    assert [(part.key, part.snippet) for part in hit.parts] == expected
+    by_key = {part.key: (part.id, part.url, part.headings) for part in hit.parts}
+    assert by_key.get("answer", ("", f"{MANUAL.url}#a%20b", ["Manual", "Answer"]))[1:] == (
+        f"{MANUAL.url}#a%20b",
+        ["Manual", "Answer"],
+    )
+    assert {key: id for key, (id, _, _) in by_key.items()} == {key: part_id(MANUAL.url, key) for key in by_key}
 
 
 def test_other_collections_in_the_index_are_left_out(server: Searched) -> None:

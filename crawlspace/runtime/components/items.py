@@ -260,7 +260,7 @@ def _storable(document: Document) -> None:
     if document.fields:
         document.fields = _storable_fields(document.fields)
     document.markdown = _text(document.markdown)
-    keys = set[str]()
+    keys = dict[str, int]()
     for part in document.parts:
         part.key = unique_key(_text(part.key), keys)
         part.title, part.text, part.anchor = _text(part.title), _text(part.text), _text(part.anchor)

@@ -16,6 +16,7 @@ from scrapy.exporters import JsonLinesItemExporter
 from scrapy.http import Response
 
 from crawlspace.content.page import Page
+from crawlspace.document import Part
 from crawlspace.errors import StoreError
 from crawlspace.state.changes import Change
 from spiders.collection import CollectionSpider
@@ -196,3 +197,21 @@ class Authors(CollectionSpider):
 
     def document(self, response: Response, page: Page) -> Any:
         return {"title": f"{page.title} ({page.fields.get('author', 'nobody')})", "text": page.text}
+
+
+class Lamps(CollectionSpider):
+    """Gives a page, and a part for each lamp on it; several pages, or none, where the URL says so."""
+
+    name = "lamps"
+
+    def document(self, response: Response, page: Page) -> Iterator[Any]:
+        if response.url.endswith("/none"):
+            return
+        if response.url.endswith("/two"):
+            yield {"title": "Two"}
+        if not response.url.endswith("/alone"):
+            yield {"title": f"Own {page.title}"}
+        for lamp in response.css("li"):
+            key = lamp.attrib["id"]
+            yield {"key": key, "title": lamp.css("::text").get(), "text": "a lamp", "price": 3, "url": f"#{key}"}
+        yield Part("given", text="given")
