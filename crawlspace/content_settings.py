@@ -31,6 +31,8 @@ class ContentSection(Section, frozen=True):
     CRAWLSPACE_MAIN_CONTENT: Literal["all", "main"] = "all"
     """What the text of a page is taken from: all of it, or its [main content](collections.md#main-content), without navigation,
     header and footer. `"main"` needs trafilatura: `pip install "crawlspace[article]"`."""
+    CRAWLSPACE_BOILERPLATE: Literal["", "site"] = ""
+    """`"site"`: blocks on more than half of a site's pages are [left out](collections.md#boilerplate) of their text."""
     CRAWLSPACE_MARKDOWN: bool = False
     """Whether documents have the content of their page as [Markdown](collections.md#markdown), too."""
     CRAWLSPACE_PARTS: Literal["", "headings"] = ""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from crawlspace.config.content import ContentSettings
 from crawlspace.config.extraction import ExtractionScope
+from crawlspace.content.boilerplate import NO_BLOCKS, SiteBlocks
 from crawlspace.content.extraction import NOTHING, Headers, RuledPage, RuleValues, extracted
 from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, PartRule, TextRule
 from crawlspace.content.page import Page
@@ -106,6 +107,10 @@ class ExtractionPreview:
     words_after: int
     made: Sequence[Part]
     """The parts of its document."""
+    blocks: Sequence[tuple[str, int]]
+    """Blocks that are left out of the text, each with the number of pages of the site that have it."""
+    pages_read: int
+    """Pages of the site that its blocks were learned from."""
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -116,6 +121,8 @@ class ExtractionPreview:
             "made": [{"key": one.key, "headings": one.headings, "characters": len(one.text)} for one in self.made],
             "document": {name: values_of(value) for name, value in self.document.items()},
             "standard": {name: values_of(value) for name, value in self.standard.items()},
+            "blocks": [{"text": text, "pages": pages} for text, pages in self.blocks],
+            "pages_read": self.pages_read,
             "words": {"before": self.words_before, "after": self.words_after},
         }
 
@@ -128,10 +135,13 @@ def preview(
     url: str,
     headers: Headers = (),
     content: ContentSettings,
+    learned: SiteBlocks = NO_BLOCKS,
 ) -> ExtractionPreview:
-    """Return what rules take from a page, whose standard fields and text are in `page`."""
+    """Return what rules take from a page, whose standard fields and text are in `page`; `learned` are the blocks of its site."""
     applying = ExtractionScope(rules).of(url)
-    ruled = RuledPage(html, url=url, base=page.base, headers=headers, exclusion_marks=content.exclusion_marks)
+    ruled = RuledPage(
+        html, url=url, base=page.base, headers=headers, exclusion_marks=content.exclusion_marks, boilerplate=learned.blocks
+    )
     fields, texts, parts = _fields(applying, rules, ruled), _texts(applying, rules, ruled), _parts(applying, rules, ruled)
     found = extracted(applying, ruled, is_main=content.is_main, part_chars=content.part_chars)
     before = len(page.text.split())
@@ -145,6 +155,8 @@ def preview(
         before,
         before if found.text is None else len(found.text.split()),
         found.parts,
+        [(block.text, learned.blocks[block.number]) for block in ruled.left_out],
+        learned.pages,
     )
 
 

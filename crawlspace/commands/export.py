@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
 
 from crawlspace.config.collection import load_collection
+from crawlspace.crawl.boilerplate import learned_blocks
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.runtime.components.archived_responses import FetchedHtml, archived_html
@@ -86,6 +87,8 @@ def _written_as_markdown(paths: CollectionPaths, folder: Path) -> str:
         opened = stack.enter_context(paths.store.reading())
         archive = None if opened is None else stack.enter_context(closing(archive_reader(paths, opened)))
 
+        learned = learned_blocks(opened.store) if opened is not None and collection.content.boilerplate else {}
+
         def page_of(url: str) -> FetchedHtml | None:
             state = None if opened is None else opened.store.get(url)
             return None if state is None or archive is None else archived_html(state, archive, collection.content)
@@ -94,7 +97,7 @@ def _written_as_markdown(paths: CollectionPaths, folder: Path) -> str:
             index.documents(paths.name),
             folder,
             page_of=page_of,
-            markdown=MarkdownOf(collection.content, collection.extraction_rules),
+            markdown=MarkdownOf(collection.content, collection.extraction_rules, learned),
         )
     return (
         f"{paths.name}: {counted(done.written + done.unchanged, 'document')} in {printable(str(folder))}, {done.written:,} written,"

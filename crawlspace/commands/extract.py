@@ -12,7 +12,9 @@ from crawlspace.admin.url_changes import find_url, read_url
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.extraction import EXTRACT_TOML
 from crawlspace.config.files import read_bytes
+from crawlspace.content.boilerplate import NO_BLOCKS, SiteBlocks
 from crawlspace.content.extraction import MAX_VALUES
+from crawlspace.crawl.boilerplate import learned_blocks
 from crawlspace.document import Values, values_of
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.components.archived_responses import FetchedHtml, archived_html, html_of_file
@@ -41,6 +43,9 @@ class Command(CollectionCommand):
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--file", metavar="PATH", help="take the page from this file of HTML, as if the URL had it")
+        parser.add_argument(
+            "--blocks", action="store_true", help="show the blocks that are left out because most pages of the site have them"
+        )
         parser.add_argument("--json", action="store_true", help="print the answer for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
@@ -50,10 +55,12 @@ class Command(CollectionCommand):
         paths = self.paths(name)
         collection = load_collection(name, paths.settings)
         if opts.file is not None:
-            text = collection.url_folding.fold(url).text
+            page = collection.url_folding.fold(url)
+            text, site = page.text, page.site
             fetched = html_of_file(read_bytes(Path(opts.file)), collection.content, text)
         else:
-            text, fetched = _archived(paths, collection, url)
+            text, site, fetched = _archived(paths, collection, url)
+        learned = _learned(paths, site) if collection.content.boilerplate else NO_BLOCKS
         shown = preview(
             collection.extraction_rules,
             fetched.html,
@@ -61,23 +68,29 @@ class Command(CollectionCommand):
             url=text,
             headers=fetched.headers,
             content=collection.content,
+            learned=learned,
         )
         if opts.json:
             print_json(shown.as_json())
         else:
-            print_lines(list(_lines(shown)))
+            print_lines(list(_lines(shown, blocks=opts.blocks)))
         return 0
 
 
-def _archived(paths: CollectionPaths, collection: Collection, url: Url) -> tuple[str, FetchedHtml]:
-    """Return the URL as it is known, and its page in the archive. Raises StoreError."""
+def _learned(paths: CollectionPaths, site: str) -> SiteBlocks:
+    with paths.store.reading() as opened:
+        return NO_BLOCKS if opened is None else learned_blocks(opened.store).get(site, NO_BLOCKS)
+
+
+def _archived(paths: CollectionPaths, collection: Collection, url: Url) -> tuple[str, str, FetchedHtml]:
+    """Return the URL as it is known, its site, and its page in the archive. Raises StoreError."""
     with paths.store.reading() as opened:
         state = None if opened is None else find_url(opened.store, url, collection.url_folding)
         if opened is not None and state is not None:
             with closing(archive_reader(paths, opened)) as archive:
                 fetched = archived_html(state, archive, collection.content)
             if fetched is not None:
-                return state.url, fetched
+                return state.url, state.site, fetched
     what = "is not known" if state is None else "has no HTML page in the archive on this machine"
     raise StoreError(
         f"{url.text} {what}: crawl it (`scrapy add {paths.name} {url.text}`, then `scrapy crawl {paths.name}`), or give its page with"
@@ -85,7 +98,7 @@ def _archived(paths: CollectionPaths, collection: Collection, url: Url) -> tuple
     )
 
 
-def _lines(shown: ExtractionPreview) -> Iterator[str]:
+def _lines(shown: ExtractionPreview, *, blocks: bool) -> Iterator[str]:
     yield shown.url
     if not (shown.fields or shown.texts or shown.parts):
         yield f"\nthere are no rules: {EXTRACT_TOML} in the folder of the collection would have them (docs/extraction.md)"
@@ -107,6 +120,11 @@ def _lines(shown: ExtractionPreview) -> Iterator[str]:
     yield "\nfields of the page itself"
     yield from _fields(shown.standard)
     yield f"\ntext         {counted(shown.words_before, 'word')} of the page, {shown.words_after:,} by these rules"
+    if blocks:
+        yield f"\nblocks left out of the text, and how many of {counted(shown.pages_read, 'page')} of the site have each"
+        yield from (f"  {pages:>5,}  {printable(text, most=_VALUE)}" for text, pages in shown.blocks)
+        if not shown.blocks:
+            yield "  none"
     if shown.made:
         yield f"\nparts        {len(shown.made):,}"
     for made in shown.made[:_PARTS]:

@@ -51,6 +51,8 @@ class ContentSettings:
     exclusion_marks: frozenset[str]
     is_main: bool
     """The text is that of the main content."""
+    boilerplate: bool
+    """Blocks that were learned are left out."""
     markdown: bool
     """Documents have their content as Markdown."""
     part_chars: int
@@ -77,7 +79,8 @@ class ContentSettings:
     @property
     def _further(self) -> list[object]:
         """What documents have besides text and fields; empty with the defaults."""
-        return [name for name, value in (("markdown", self.markdown), (f"parts {self.part_chars}", self.part_chars)) if value]
+        given = ("boilerplate", self.boilerplate), ("markdown", self.markdown), (f"parts {self.part_chars}", self.part_chars)
+        return [name for name, value in given if value]
 
 
 def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> ContentSettings:
@@ -91,6 +94,7 @@ def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> Conten
         meta_fields=read_meta_fields(given.CRAWLSPACE_META_FIELDS),
         exclusion_marks=_exclusion_marks(given.CRAWLSPACE_EXCLUSION_MARKS),
         is_main=_is_main(given.CRAWLSPACE_MAIN_CONTENT),
+        boilerplate=bool(given.CRAWLSPACE_BOILERPLATE),
         markdown=given.CRAWLSPACE_MARKDOWN,
         part_chars=given.CRAWLSPACE_PART_MAX_CHARS if given.CRAWLSPACE_PARTS else 0,
         checksum_cut_off=given.CRAWLSPACE_CHECKSUM_CUT_OFF,

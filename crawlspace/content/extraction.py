@@ -15,6 +15,7 @@ import re2
 from lxml import etree
 from lxml.html import HtmlElement
 
+from crawlspace.content.boilerplate import Block, leave_out
 from crawlspace.content.element_text import NodeBudget, value_of
 from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.extraction_rules import Extracted, ExtractionRules, FieldRule, PartRule, TextRule
@@ -88,9 +89,8 @@ def extracted(
         if found.misfits:
             misfits[rule.name] = len(found.misfits)
     parts = page.parts(rules.parts)
-    text, elements = (
-        page.content(rules.texts, is_main=is_main) if is_main or markdown or part_chars or rules.texts else (None, [])
-    )
+    is_needed = rules.texts or is_main or page.boilerplate or markdown or part_chars
+    text, elements = page.content(rules.texts, is_main=is_main) if is_needed else (None, [])
     return Extracted(
         fields,
         text,
@@ -115,13 +115,18 @@ class RuledPage:
         headers: Headers = (),
         exclusion_marks: Collection[str] = EXCLUSION_MARKS,
         xhtml: bool = False,
+        boilerplate: Collection[int] = (),
     ) -> None:
+        """`boilerplate` are blocks that are left out of the text."""
         self._xhtml = xhtml
         self._html = html.replace("\0", "") if "\0" in html else html
         self._url = url
         self._base = base or url
         self._headers = headers
         self._marks = exclusion_marks
+        self.boilerplate = frozenset(boilerplate)
+        self.left_out: list[Block] = []
+        """Blocks that `content` has left out."""
 
     def values(self, rule: FieldRule) -> RuleValues:
         """Return what a rule finds."""
@@ -177,6 +182,7 @@ class RuledPage:
 
         Removes from the tree what is not in the text: it is called last.
         """
+        self.left_out = leave_out(self.tree, self.boilerplate)
         for rule in rules:
             if (text := self.text(rule)) is not None:
                 only, drop = self._elements(self.tree, rule.only), self._elements(self.tree, rule.drop)
@@ -186,7 +192,7 @@ class RuledPage:
                     node.tag = "span" if node.tag in INLINE else "div"
                 return text, elements
         if not is_main:
-            return None, [self.tree]
+            return text_of([self.tree.find("body")])[:MAX_TEXT] if self.left_out else None, [self.tree]
         elements = main_elements(self.tree)
         return text_of(elements)[:MAX_TEXT], elements
 

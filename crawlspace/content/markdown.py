@@ -51,7 +51,7 @@ _SCHEME = re.compile(r"(?:https?|ftps?|mailto|news|tel|file):", re.IGNORECASE)
 _MAX_URL = 10_000
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """A block of a page as plain text: a heading, a paragraph or list item, a table, or code."""
 
     lines: Sequence[str]
@@ -62,7 +62,7 @@ class Block(NamedTuple):
     """An empty line is before it."""
 
 
-def blocks_of(element: HtmlElement) -> list[Block]:
+def blocks_of(element: HtmlElement) -> list[TextBlock]:
     """Return the blocks of an element in their order, with lists and tables as in Markdown, and otherwise without markup."""
     writer = _MarkdownWriter("", plain=True)
     writer.read(element)
@@ -171,7 +171,7 @@ class _MarkdownWriter:
         self._base = base
         self._inline = inline_text if plain else inline_markdown
         self._is_plain = plain
-        self.blocks: list[Block] = []
+        self.blocks: list[TextBlock] = []
         self._lines: list[str] = []
         self._containers: list[_Container] = []
         self._lists: list[_List] = []
@@ -470,7 +470,7 @@ class _MarkdownWriter:
         written = [first + lines[0], *((rest + line).rstrip() if not line else rest + line for line in lines[1:])]
         self._lines += written
         if self._is_plain:
-            self.blocks.append(Block(written, self._heading_element if self._heading else None, is_whole, is_spaced))
+            self.blocks.append(TextBlock(written, self._heading_element if self._heading else None, is_whole, is_spaced))
 
 
 def _tables_for_layout(element: HtmlElement) -> set[HtmlElement]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lxml.html import HtmlElement
 
-from crawlspace.content.markdown import Block, blocks_of
+from crawlspace.content.markdown import TextBlock, blocks_of
 from crawlspace.content.markup import one_spaced
 from crawlspace.document import Part
 
@@ -36,7 +36,7 @@ class _Section(NamedTuple):
     headings: list[str]
     key: str
     anchor: str
-    blocks: list[Block]
+    blocks: list[TextBlock]
 
 
 def heading_parts(elements: Iterable[HtmlElement], *, most: int) -> list[Part]:
@@ -102,7 +102,7 @@ def _anchor(node: HtmlElement) -> str:
     return found if len(found) <= MAX_KEY else ""
 
 
-def _sections(blocks: Iterable[Block]) -> Iterator[_Section]:
+def _sections(blocks: Iterable[TextBlock]) -> Iterator[_Section]:
     path: list[tuple[int, str, str]] = []
     """Level, text and anchor of the headings above."""
     section = _Section([], TOP, "", [])
@@ -122,7 +122,7 @@ def _sections(blocks: Iterable[Block]) -> Iterator[_Section]:
         yield section
 
 
-def _texts(blocks: Sequence[Block], most: int) -> Iterator[str]:
+def _texts(blocks: Sequence[TextBlock], most: int) -> Iterator[str]:
     """Yield the texts of blocks, as many of them together as fit."""
     text = ""
     for block in blocks:
@@ -161,7 +161,7 @@ def _sentences(text: str) -> Iterator[str]:
         yield rest
 
 
-def _joined(blocks: Sequence[Block]) -> str:
+def _joined(blocks: Sequence[TextBlock]) -> str:
     return "".join(
         ("" if not number else "\n\n" if block.is_spaced else "\n") + "\n".join(block.lines)
         for number, block in enumerate(blocks)

@@ -139,3 +139,32 @@ def test_the_text_is_the_main_content_where_that_is_wanted(project: MakeProject)
         (demo.collections / "demo" / "settings.py").write_text(ARCHIVED, encoding="utf-8")
         demo.scrapy("reindex", "demo", "--extract", "--processes", "1").succeeded()
     assert documents(demo)["News"]["text"] == "Menu one two three News The canteen is closed. More Imprint"
+
+
+def test_what_most_pages_of_a_site_have_is_left_out_once_it_is_learned(project: MakeProject) -> None:
+    paths = [f"/{n}" for n in range(8)]
+    menu = "<div>Our menu</div><p>Own text of {}</p><div><b>The imprint</b></div>"
+    links = "".join(f"<a href={path}> </a>" for path in paths)
+    site = Site(
+        {path: html(f"<title>{path}</title>{menu.format(path)}") for path in paths} | {"/": html(f"<title>/</title>Start{links}")}
+    )
+    with serve(site) as server:
+        own = ARCHIVED + "CRAWLSPACE_BOILERPLATE = 'site'\nCRAWLSPACE_MARKDOWN = True\n"
+        demo = project(collection(server.url("/"), settings=own))
+        demo.crawl("demo").succeeded()
+        assert documents(demo)["/1"]["text"] == "Our menu Own text of /1 The imprint", "nothing is learned yet"
+        demo.scrapy("reindex", "demo", "--extract", "--processes", "1").succeeded()
+        found = {title: one["text"] for title, one in documents(demo).items()}
+        assert found == {path: f"Own text of {path}" for path in paths} | {"/": "Start"}
+        shown = demo.scrapy("extract", "demo", server.url("/1"), "--blocks").succeeded().stdout
+        assert "of 9 pages of the site have each\n      8  Our menu\n      8  The imprint\n" in shown
+        site["/new"] = html(f"<title>/new</title>{menu.format('/new')}")
+        site["/"] = html(f"<title>/</title>Start{links}<a href=/new>new</a>")
+        demo.scrapy("recrawl", "demo", server.url("/")).succeeded()
+        demo.crawl("demo").succeeded()
+        assert documents(demo)["/new"]["text"] == "Own text of /new", "and of pages that come later"
+        exported = demo.scrapy("export", "demo", "-O", "-:jsonl").succeeded().stdout
+        assert "imprint" not in exported
+        demo.write({"demo/settings.py": ARCHIVED})
+        demo.scrapy("reindex", "demo", "--extract", "--processes", "1").succeeded()
+        assert documents(demo)["/1"]["text"] == "Our menu Own text of /1 The imprint"

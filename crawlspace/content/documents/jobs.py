@@ -40,6 +40,8 @@ class ExtractionJob(Struct, frozen=True, tag="page"):
     is_main: bool = False
     """The text is that of the main content."""
     is_xhtml: bool = False
+    boilerplate: tuple[int, ...] = ()
+    """Blocks that are left out."""
     markdown: bool = False
     """The content as Markdown is wanted."""
     part_chars: int = 0

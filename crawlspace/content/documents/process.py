@@ -66,7 +66,9 @@ def _extracted(job: ExtractionJob) -> Extracted:
     if job.rules and _BASE.search(html):
         base = extract(job.body, url=job.url, charset=job.charset, xhtml=job.is_xhtml, max_links=0).base
     marks = job.exclusion_marks
-    page = RuledPage(html, url=job.url, base=base, headers=job.headers, exclusion_marks=marks, xhtml=job.is_xhtml)
+    page = RuledPage(
+        html, url=job.url, base=base, headers=job.headers, exclusion_marks=marks, xhtml=job.is_xhtml, boilerplate=job.boilerplate
+    )
     try:
         return extracted(job.rules, page, is_main=job.is_main, markdown=job.markdown, part_chars=job.part_chars)
     except MemoryError:

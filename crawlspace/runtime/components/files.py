@@ -65,6 +65,7 @@ class FileReading:
     def __init__(self, session: Session, crawler: Crawler) -> None:
         self._session = session
         self._crawler = crawler
+        self._boilerplate = {site: tuple(learned.blocks) for site, learned in session.boilerplate.items()}
         self._settings = session.collection.files
         folder = files_folder(session.collection)
         remove_left(folder)
@@ -76,7 +77,7 @@ class FileReading:
         content = session.collection.content
         self._reads_all = content.is_main or content.markdown or content.part_chars > 0
         """Whether something of every page is taken by a process."""
-        self._extracts = bool(rules) or self._reads_all
+        self._extracts = bool(rules or self._boilerplate) or self._reads_all
 
     def read_first(self, parse: Callable[..., Any]) -> Callable[..., Any]:
         """Return a callback that reads the file of a response, or applies the extraction rules of a page, before `parse` gets it."""
@@ -108,7 +109,8 @@ class FileReading:
         """Return the job of a page that extraction rules apply to, or of which more than its text is wanted; None for any other response."""
         content = self._session.collection.content
         rules = self._scope.of(state.url)
-        if not (rules or self._reads_all) or not 200 <= response.status < 300 or STOPPED in response.flags:
+        boilerplate = self._boilerplate.get(state.site, ())
+        if not (rules or self._reads_all or boilerplate) or not 200 <= response.status < 300 or STOPPED in response.flags:
             return None
         mime, decision = document_type(self._session.space, declared, response.body)
         if mime not in HTML_TYPES or not decision.admitted:
@@ -123,6 +125,7 @@ class FileReading:
             headers=tuple((name, value) for name in sorted(names) for value in header_values(response.headers, name)),
             is_main=content.is_main,
             is_xhtml=mime != "text/html",
+            boilerplate=boilerplate,
             markdown=content.markdown,
             part_chars=content.part_chars,
             timeout_s=self._settings.timeout_s,

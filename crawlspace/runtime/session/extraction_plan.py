@@ -9,7 +9,9 @@ from crawlspace.admin.extraction_preview import ExtractionChanges
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.collection import Collection
 from crawlspace.config.extraction import ExtractionScope
+from crawlspace.content.boilerplate import NO_BLOCKS
 from crawlspace.content.extraction import RuledPage, extracted
+from crawlspace.crawl.boilerplate import learned_blocks
 from crawlspace.crawl.startup import applied_extraction
 from crawlspace.runtime.components.archived_responses import archived_html
 from crawlspace.state.store import Store
@@ -32,6 +34,7 @@ def extraction_changes(collection: Collection, store: Store) -> ExtractionChange
     scope, every = ExtractionScope(rules), max(1, found.documents // _CHECKED)
     texts, parts = applied.texts or bool(rules.texts), applied.parts or bool(rules.parts)
     is_main, part_chars = content.is_main and (texts or parts), content.part_chars if texts or parts else 0
+    learned = learned_blocks(store) if content.boilerplate and (texts or parts) else {}
     archive = collection.archive
     with closing(ArchiveReader(archive.folder, store.archive_files(), look_up=store.archive_files)) as reader:
         for number, known in enumerate(_indexed(store)):
@@ -41,7 +44,14 @@ def extraction_changes(collection: Collection, store: Store) -> ExtractionChange
                 continue
             html, headers, page = fetched
             marks = content.exclusion_marks
-            ruled = RuledPage(html, url=known.url, base=page.base, headers=headers, exclusion_marks=marks)
+            ruled = RuledPage(
+                html,
+                url=known.url,
+                base=page.base,
+                headers=headers,
+                exclusion_marks=marks,
+                boilerplate=learned.get(known.site, NO_BLOCKS).blocks,
+            )
             taken = extracted(scope.of(known.url), ruled, is_main=is_main, part_chars=part_chars)
             found.add(document, taken, page, names=names, texts=texts, parts=parts)
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -16,13 +16,14 @@ from urllib.parse import unquote, urlsplit
 
 from crawlspace.config.content import ContentSettings
 from crawlspace.config.extraction import ExtractionScope
+from crawlspace.content.boilerplate import NO_BLOCKS, SiteBlocks
 from crawlspace.content.extraction import RuledPage
 from crawlspace.content.extraction_rules import ExtractionRules
 from crawlspace.document import FOR_PROGRAMS, Document, with_values
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.components.archived_responses import FetchedHtml
 from crawlspace.text import printable, quoted
-from crawlspace.urls import document_id
+from crawlspace.urls import document_id, parse
 
 MANIFEST = "manifest.jsonl"
 _JOURNAL = ".manifest.new"
@@ -37,13 +38,16 @@ _DEEPEST = 20
 class MarkdownOf:
     """Returns the content of archived pages as Markdown, as a crawl with the present settings and extraction rules would."""
 
-    def __init__(self, content: ContentSettings, rules: ExtractionRules) -> None:
+    def __init__(self, content: ContentSettings, rules: ExtractionRules, learned: Mapping[str, SiteBlocks]) -> None:
+        """`learned` are the blocks that are left out, by site."""
         self._content = content
+        self._learned = learned
         self._scope = ExtractionScope(rules)
 
     def __call__(self, url: str, fetched: FetchedHtml) -> str:
         marks = self._content.exclusion_marks
-        page = RuledPage(fetched.html, url=url, base=fetched.page.base, exclusion_marks=marks)
+        blocks = self._learned.get(parse(url).site, NO_BLOCKS).blocks if self._learned else ()
+        page = RuledPage(fetched.html, url=url, base=fetched.page.base, exclusion_marks=marks, boilerplate=blocks)
         _, elements = page.content(self._scope.of(url).texts, is_main=self._content.is_main)
         return page.markdown(elements)
 

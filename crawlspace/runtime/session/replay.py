@@ -23,6 +23,7 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
+from crawlspace.content.boilerplate import SiteBlocks
 from crawlspace.content.documents.framing import LENGTH_BYTES, framed
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import RebuiltDocument
@@ -30,6 +31,7 @@ from crawlspace.crawl.startup import build_deletion_limit, build_space, rules_of
 from crawlspace.errors import ConfigError, CrawlspaceError
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.loader import CollectionLoader, source_hash
+from crawlspace.runtime.session.boilerplate import learn_blocks
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, folder_of
 
 MOST_PROCESSES = 64
@@ -57,7 +59,8 @@ def extracting(
         spider = CollectionLoader.from_settings(paths.settings.copy()).load(paths.name)
     except SystemExit as error:  # of the loader, where the code of a spider fails
         raise ConfigError(str(error.code)) from error
-    start = ReplayStart(paths.name, options, opened.store.archive_files())
+    learned = learn_blocks(opened.store, archive, collection.content) if collection.content.boilerplate else {}
+    start = ReplayStart(paths.name, options, opened.store.archive_files(), learned)
     outcomes = OutcomePolicy(
         opened.store, read_health=opened.store.health, clock=clock, deletion_limit=build_deletion_limit(collection)
     )
@@ -66,7 +69,7 @@ def extracting(
         with closing(NewDocuments(folder_of(paths), opened.store, archive, collection=paths.name, clock=clock)) as kept_in:
             making = DocumentRebuilder(
                 begin=lambda states: _RebuiltParts(makers.begin(states)),
-                hash=_hash(rules_of(collection, build_space(collection)), paths, spider),
+                hash=_hash(f"{rules_of(collection, build_space(collection))} {_written(learned)}", paths, spider),
                 kept_in=kept_in,
                 outcomes=outcomes,
                 policy=collection.policy,
@@ -97,6 +100,11 @@ def _hash(rules: str, paths: CollectionPaths, spider: type[Spider]) -> str:
             with suppress(Exception):  # one that cannot be imported is reported where it is used
                 digest.update(source_hash(load_object(component)).encode())
     return digest.hexdigest()
+
+
+def _written(learned: Mapping[str, SiteBlocks]) -> str:
+    """Return the blocks that were learned as text; empty for none."""
+    return repr([(site, sorted(blocks.blocks)) for site, blocks in sorted(learned.items())]) if learned else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +238,8 @@ class ReplayStart(Struct, frozen=True):
     """Settings of the command line."""
     archive_files: dict[int, str]
     """The names of the files of the archive, by number."""
+    boilerplate: dict[str, SiteBlocks]
+    """Blocks that are left out of pages, by site."""
 
 
 class Pages(Struct, frozen=True):

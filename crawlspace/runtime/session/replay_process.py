@@ -29,6 +29,7 @@ from twisted.python.failure import Failure
 from crawlspace.archive import records
 from crawlspace.archive.reader import ArchiveReader, StoredPage, StoredResponse
 from crawlspace.config.collection import load_collection
+from crawlspace.content.boilerplate import SiteBlocks
 from crawlspace.content.documents.framing import LENGTH_BYTES, framed, received
 from crawlspace.crawl.replay import RebuiltDocument, ReplayEngine
 from crawlspace.crawl.startup import Startup
@@ -79,7 +80,9 @@ def _run(start: ReplayStart, channel: socket.socket) -> None:
     settings = _settings(start)
     own = settings.copy()
     CollectionLoader.from_settings(own).load(start.collection).update_settings(own)
-    session = ReplaySession(start.collection, own, archive_files=start.archive_files, channel=channel)
+    session = ReplaySession(
+        start.collection, own, archive_files=start.archive_files, channel=channel, boilerplate=start.boilerplate
+    )
     if settings[
         "ASYNCIO_EVENT_LOOP"
     ]:  # else Scrapy makes one of the default kind first, and drops it, which may print a traceback at the end
@@ -267,7 +270,13 @@ class ReplaySession(Session):
     """`channel` leads to the process that wants the documents."""
 
     def __init__(
-        self, name: str, settings: Mapping[str, object], *, archive_files: dict[int, str], channel: socket.socket
+        self,
+        name: str,
+        settings: Mapping[str, object],
+        *,
+        archive_files: dict[int, str],
+        channel: socket.socket,
+        boilerplate: dict[str, SiteBlocks],
     ) -> None:
         """Raises CrawlspaceError for a collection whose configuration has a mistake."""
         self.replay_engine = ReplayEngine(load_collection(name, settings))
@@ -281,6 +290,7 @@ class ReplaySession(Session):
             archiving=None,
             settings=settings,
         )
+        self.boilerplate = boilerplate
         self.archive = ArchiveReader(collection.archive.folder, archive_files)
         self.channel = channel
         self.at_close(self.archive.close)

@@ -16,6 +16,7 @@ from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites,
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.addresses import Located
+from crawlspace.crawl.boilerplate import learned_blocks
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import Engine
@@ -96,6 +97,8 @@ class Session:
         self.sending = SendingTimes()
         self.second_attempts = SecondAttempts()
         self.store: Store = opened.store
+        self.boilerplate = learned_blocks(self.store) if collection.content.boilerplate else {}
+        """Blocks that are left out of pages, by site."""
         self._joined = opened.joined
         self._settings = settings
         self.shared: Sharing | None = None
