@@ -117,7 +117,7 @@ def test_a_page_in_a_file_needs_no_crawl(project: MakeProject) -> None:
     demo.write({"demo/extract.toml": '[[field]]\nname = "pump"\nurl = "/(item)"\n[[part]]\ncss = "p"\nkey = "@id"\n'})
     shown = demo.scrapy(*arguments).succeeded().stdout
     assert "pump: item" in shown
-    assert "part 1  extract.toml:4\n  applies" in shown
+    assert "part 1  extract.toml:4\n  css = 'p', key = '@id'\n  finds " in shown
     assert not list(demo.data.iterdir())
 
 

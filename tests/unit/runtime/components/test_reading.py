@@ -56,6 +56,7 @@ class Crawl:
             space=SimpleNamespace(at_headers=lambda kind, conclusive=False: Decision(Reason.ADMITTED, None, ())),
             sending=SimpleNamespace(ago_s=lambda site: 0.0),
             file_slots=turns,
+            boilerplate={},
         )
         self.slot = SimpleNamespace(closing=None, nextcall=SimpleNamespace(schedule=lambda: None))
         crawler: Any = SimpleNamespace(engine=SimpleNamespace(_slot=self.slot))
