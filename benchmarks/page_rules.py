@@ -1,4 +1,6 @@
-"""Crawls with ten extraction rules for each page, and of the main content, against the same crawl without: `python -m benchmarks.page_rules`.
+"""Crawls with what is taken from pages besides their text, against the same crawl without: `python -m benchmarks.page_rules`.
+
+That is ten extraction rules for each page, the main content, Markdown, and the sections as parts.
 
 All crawl one site in turn; the ratios are of pages a second, pair by pair.
 """
@@ -18,8 +20,8 @@ from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import Cost, Row, finish, in_turn, median_ratio
 from benchmarks.whole_crawl import Ground, site_served
 
-_NOTHING, _RULES, _MAIN = "nothing", "ten rules on every page", "main content"
-_TARGETS = {_RULES: 0.7, _MAIN: 0.4}
+_NOTHING, _RULES, _MAIN, _MARKDOWN, _PARTS = "nothing", "ten rules on every page", "main content", "Markdown", "parts"
+_TARGETS = {_RULES: 0.7, _MAIN: 0.4, _MARKDOWN: 0.7}
 _SOURCES = (
     *(
         'css = "h1"',
@@ -43,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
             _NOTHING: partial(_crawl, ground, {}, ""),
             _RULES: partial(_crawl, ground, {}, rules),
             _MAIN: partial(_crawl, ground, {"CRAWLSPACE_MAIN_CONTENT": "main"}, ""),
+            _MARKDOWN: partial(_crawl, ground, {"CRAWLSPACE_MARKDOWN": True}, ""),
+            _PARTS: partial(_crawl, ground, {"CRAWLSPACE_PARTS": "headings"}, ""),
         }
         costs = in_turn(programs, options.rounds)
     return [_row(name, costs, options.pages) for name in programs]
