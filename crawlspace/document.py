@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import lru_cache
 
@@ -84,9 +84,8 @@ def unpack_text(document: Document, packed: str) -> None:
     document.markdown, document.parts = texts.markdown, texts.parts
 
 
-def without_texts(document: Document) -> Document:
-    """Return a document without what `packed_text` has of it, and without the URLs noted on it."""
-    return replace(document, text="", duplicates=[], markdown="", parts=[])
+KEPT_FIELDS = tuple(one.name for one in fields(Document) if one.name not in ("url", "text", "duplicates", "markdown", "parts"))
+"""The fields of a document that a store keeps with its URL: the others are that URL, what `packed_text` has, and URLs of equal pages."""
 
 
 class Op(StrEnum):

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import astuple
 
-from crawlspace.document import Document, packed_text, unpack_text, without_texts
+from crawlspace.document import KEPT_FIELDS, Document, packed_text, unpack_text
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Held, NewUrl, Requester, Source, State, UrlState
 from crawlspace.state.changes import NOWHERE, Change, Effects
@@ -310,7 +310,7 @@ def change_of(change: Change) -> dict[str, object]:
     if change.drops_refused_links:
         encoded["drops"] = True
     if document is not None:
-        encoded["document"] = raw(written(without_texts(document)))
+        encoded["document"] = raw(written_document(document))
         encoded["text"] = packed_text(document)
         fields = compared_fields(document.fields, state.inherited)
         encoded["fields"] = raw(_write(fields) if fields else b"")
@@ -321,6 +321,11 @@ def change_of(change: Change) -> dict[str, object]:
     if change.refused_links:
         encoded["refused"] = [(LETTERS[link.reason], link.host, link.url, link.rule) for link in change.refused_links]
     return encoded
+
+
+def written_document(document: Document) -> bytes:
+    """Return what is stored of a document with its URL."""
+    return written({"url": ""} | {name: value for name in KEPT_FIELDS if (value := getattr(document, name))})
 
 
 def document_of(reply: Sequence[bytes]) -> Document | None:

@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import fields
 from itertools import starmap
 
 import apsw
 import msgspec
 
-from crawlspace.document import Document, packed_text, unpack_text
+from crawlspace.document import KEPT_FIELDS, Document, packed_text, unpack_text
 from crawlspace.model import Held, Requester, Source, State, UrlState
 from crawlspace.state.fields import FIELDS
 from crawlspace.state.link_keys import unpack_keys
@@ -73,7 +72,6 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
     return states
 
 
-_KEPT = tuple(field.name for field in fields(Document) if field.name not in ("url", "text", "duplicates", "markdown", "parts"))
 """The fields stored as the document of a page; others come from other tables. New fields come last in Document."""
 
 
@@ -94,18 +92,18 @@ def unpack_whole(packed: bytes, *, url: str) -> Document:
 
 def pack_document(document: Document) -> bytes:
     """Return the stored fields of a document without its text, as a MessagePack array."""
-    return msgspec.msgpack.encode([getattr(document, name) for name in _KEPT])
+    return msgspec.msgpack.encode([getattr(document, name) for name in KEPT_FIELDS])
 
 
 def fields_of(body: bytes | None) -> dict[str, str]:
     """Return the fields of a stored document; none without a document."""
-    return {} if body is None else dict(msgspec.msgpack.decode(body)[_KEPT.index("fields")])
+    return {} if body is None else dict(msgspec.msgpack.decode(body)[KEPT_FIELDS.index("fields")])
 
 
 def unpack_document(body: bytes, *, url: str, text: str, duplicates: list[str]) -> Document:
     document = Document(url, duplicates=duplicates)
     unpack_text(document, text)
-    for name, value in zip(_KEPT, msgspec.msgpack.decode(body), strict=False):
+    for name, value in zip(KEPT_FIELDS, msgspec.msgpack.decode(body), strict=False):
         setattr(document, name, value)
     return document
 
