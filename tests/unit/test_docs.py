@@ -50,7 +50,9 @@ from tests.tables import TABLES, written
 from tests.unit.admin.extraction_answers import extract_json
 from tests.unit.admin.link_answers import link_json, refused_json
 
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix() for pattern in ("*.md", "docs/*.md", "examples/*/*.md") for path in ROOT.glob(pattern)
+)
 
 
 @cache
