@@ -123,6 +123,7 @@ class SimulatedArchive:
         *,
         collection: Collection,
         noted: Noted,
+        edition: int,
     ) -> None:
         """Extract all documents again and send them, as `reindex --extract`. `noted` gets what is extracted of a URL."""
         with closing(self.reader(store)) as reader:
@@ -130,8 +131,8 @@ class SimulatedArchive:
                 limit = build_deletion_limit(collection)
                 engine = ReplayEngine(collection)
                 making = DocumentRebuilder(
-                    begin=lambda states: ExtractedAgain(engine, reader, states, noted),
-                    hash=str(collection.content),
+                    begin=lambda states: ExtractedAgain(engine, reader, states, noted, edition),
+                    hash=f"{collection.content} {edition}",
                     kept_in=kept_in,
                     outcomes=OutcomePolicy(store, read_health=store.health, clock=self._clock, deletion_limit=limit),
                     policy=collection.policy,
@@ -229,6 +230,7 @@ class ExtractedAgain:
     archive: ArchiveReader
     states: Sequence[UrlState]
     noted: Noted
+    edition: int
 
     def is_complete(self, *, within_s: float) -> bool:
         return True
@@ -241,7 +243,7 @@ class ExtractedAgain:
         if stored is None:
             return RebuiltDocument(state.id, is_missing=True)
         request = LeasedRequest(state.url, meta={STATE: state})
-        outcome = Reader(self.engine).outcome_of(response_of(stored.response, request))
+        outcome = Reader(self.engine, edition=self.edition).outcome_of(response_of(stored.response, request))
         rebuilt = RebuiltDocument.of(outcome, self.engine.canonical_key(state, outcome))
         document = rebuilt.document
         if document is not None and rebuilt.kind is OutcomeKind.DOCUMENT and document != stored.document:

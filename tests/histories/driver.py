@@ -83,6 +83,8 @@ class SimulatedCrawler(IndexFile):
         self._chance = chance
         self._memory = MemoryStore(sinks=(EMBEDDED,)) if in_memory else None
         self._memory_sink = MemorySink(EMBEDDED)
+        self.edition = 0
+        """Of the spider's code that divides pages into parts."""
         self.by_spider = False
         """The project's own spider makes outcomes of the answers."""
         self.ends_sessions = False
@@ -428,7 +430,7 @@ class SimulatedCrawler(IndexFile):
     def _outcome(self, engine: Engine, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
         """Return the outcome that the collection's spider makes of a response."""
         if self.by_spider and not answer.failure:
-            read = Reader(engine).outcome(state, answer, conditional=conditional)
+            read = Reader(engine, edition=self.edition).outcome(state, answer, conditional=conditional)
             self._note_keys((*answer.links, answer.canonical, answer.link_canonical, state.url))
             self.note_document(state.url, read.document, read.checksum)
             return read

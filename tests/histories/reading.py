@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 from scrapy.http import HtmlResponse, Response
 
+from crawlspace.content.page import Page
 from crawlspace.crawl.engine import Engine
 from crawlspace.decision import Reason
+from crawlspace.document import Part
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.items import Fetched
@@ -23,10 +26,27 @@ _FORM = (
 )
 
 
+def parts_of(text: str, edition: int) -> list[Part]:
+    """The parts of a page by its text: so many words each; none in edition 0."""
+    words = text.split()
+    positions = range(0, len(words), edition) if edition else ()
+    return [Part(f"at {at}", text=" ".join(words[at : at + edition]), fields={"edition": str(edition)}) for at in positions]
+
+
+class PartsSpider(CollectionSpider):
+    """Divides pages into parts; its code has several editions."""
+
+    edition = 0
+
+    def document(self, response: Response, page: Page) -> Iterator[Any]:
+        yield super().document(response, page)
+        yield from parts_of(page.text, self.edition)
+
+
 class Reader:
     """The spider of a crawl, with what it needs of a session."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, edition: int = 0) -> None:
         sending = SimpleNamespace(ago_s=lambda site: 0.0)
         session: Any = SimpleNamespace(
             engine=engine,
@@ -38,7 +58,8 @@ class Reader:
             site_delays=engine.site_delays,
             sending=sending,
         )
-        self._spider = CollectionSpider(name=engine.collection.name)
+        self._spider = PartsSpider(name=engine.collection.name)
+        self._spider.edition = edition
         self._spider.use_session(session)
         crawler: Any = SimpleNamespace(spider=self._spider)
         self._fingerprint = Fingerprint(crawler)

@@ -50,6 +50,7 @@ _MET = (
     "index rebuilt from the archive",
     "documents moved from the archive",
     "documents extracted again",
+    "documents with parts",
     "directives that apply by then, or don't",
     "documents on the search server",
     "documents that it cannot be sent",

@@ -43,6 +43,12 @@ _UPDATE = (
     f"UPDATE url SET {', '.join(f'{column} = ?' for column in (*WRITTEN, *_OF_ROW))}, archived = nullif(ifnull(?, archived), 0),"
     " lease_until = NULL WHERE id = ?"
 )
+_NEW_TEXT = "UPDATE SET text = excluded.text"
+_IS_ALONE = (
+    "(SELECT count(*) FROM (SELECT 1 FROM url INDEXED BY url_group WHERE grp = excluded.checksum AND alternate < 2"
+    " UNION ALL SELECT 1 FROM url INDEXED BY url_alternate WHERE checksum = excluded.checksum AND alternate = 2 LIMIT 2)) = 1"
+)
+"""No other URL has a document with this checksum."""
 _written = attrgetter(*WRITTEN)
 _of_row = attrgetter(*_OF_ROW, "archived", "id")
 
@@ -162,13 +168,16 @@ class _Batch:
             links.replace_refused(self._db, self._refused_links)
 
     def write_texts(self, rankings: Mapping[bytes, GroupRanking]) -> None:
-        """Keep one text a checksum, as long as a URL with it may have to be pushed: the representative's where it came, else the first."""
+        """Keep one text a checksum, as long as a URL with it may have to be pushed.
+
+        It is that of the only page, or of the representative where it came; else the first.
+        """
         texts: tuple[list[tuple[bytes, str]], list[tuple[bytes, str]]] = ([], [])
         for id in sorted(self.documents):
             checksum = self.rows[id].checksum
             if checksum is not None:
                 texts[rankings.get(checksum, NO_MEMBERS).representative == id].append((checksum, packed_text(self.documents[id])))
-        for rows, otherwise in zip(texts, ("NOTHING", "UPDATE SET text = excluded.text"), strict=True):
+        for rows, otherwise in zip(texts, (f"{_NEW_TEXT} WHERE {_IS_ALONE}", _NEW_TEXT), strict=True):
             self._db.executemany(
                 f"INSERT INTO content (checksum, text) VALUES (?, ?) ON CONFLICT (checksum) DO {otherwise}", rows
             )

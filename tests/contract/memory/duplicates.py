@@ -225,10 +225,11 @@ class MemoryDuplicates:
         }
 
     def _keep_texts(self, new: Mapping[int, _Texts]) -> None:
-        """Keep one text a checksum: the representative's where it came, else the first."""
+        """Keep one text a checksum: that of the only page, or of the representative where it came; else the first."""
         for id in sorted(new):
             row = self._rows[id]
-            if row.checksum is not None and (self.is_indexed(row) or row.checksum not in self._texts):
+            is_alone = sum(other.checksum == row.checksum for other in self._rows.values()) == 1
+            if row.checksum is not None and (is_alone or self.is_indexed(row) or row.checksum not in self._texts):
                 self._texts[row.checksum] = new[id]
         needed = {row.checksum for row in self._rows.values()}
         self._texts = {checksum: text for checksum, text in self._texts.items() if checksum in needed}

@@ -333,8 +333,9 @@ end
 function groups.keep_texts(old_checksums)
   for _, id in ipairs(groups.sorted(groups.new_texts)) do
     local row = rows[id]
-    if row and row[CHECKSUM] and (groups.representative_of(id, row) == id or call("HEXISTS", keys.text, row[CHECKSUM]) == 0) then
-      call("HSET", keys.text, row[CHECKSUM], groups.new_texts[id])
+    local checksum = row and row[CHECKSUM]
+    if checksum and (groups.representative_of(id, row) == id or groups.entry_of(checksum).urls == 1 or call("HEXISTS", keys.text, checksum) == 0) then
+      call("HSET", keys.text, checksum, groups.new_texts[id])
     end
   end
   for checksum in pairs(old_checksums) do
