@@ -457,7 +457,7 @@ def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool
 
     A text counts only where several pages have shown it: a page whose own text has changed shows its document.
     """
-    shown = set(signatures_of_page(state.url))
+    shown = set(signatures_of_page(state))
     checksum = outcome.checksum or (state.checksum if outcome.kind is OutcomeKind.UNCHANGED else None)
     if checksum is not None and health.shown.count(signature_of_text(checksum)) > 1:
         shown.add(signature_of_text(checksum))
