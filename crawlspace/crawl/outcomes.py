@@ -34,7 +34,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.error_policy import DeletionLimit
-from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, rebuilt, withhold
+from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, kept_detail, rebuilt, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.store import Store
@@ -193,9 +193,10 @@ class OutcomePolicy:
             return True
         if is_small or (outcome.kind is OutcomeKind.DOCUMENT and not self._has_other(state, outcome)):
             return False
-        if not is_confirmed(state, health) or not outcome.is_doubted_again or health.is_failing(policy.host_failed_percent):
+        is_confirmed_text = outcome.kind is OutcomeKind.DOCUMENT and _was_shown_in_earlier_round(state)
+        if not (is_confirmed(state, health) or is_confirmed_text) or not outcome.is_doubted_again:
             return True
-        return health.mostly_shows(shown, policy.host_fetches)
+        return health.is_failing(policy.host_failed_percent) or health.mostly_shows(shown, policy.host_fetches)
 
     def _has_other(self, state: UrlState, outcome: Outcome) -> bool:
         """Return whether another URL has the text that a document has now."""
@@ -215,7 +216,7 @@ class OutcomePolicy:
                 # a waiting document with the same text is replaced by this one
                 self._displacements.add(transition.state)
                 return transition
-            return self._follow_document(state, transition)
+            return self._follow_document(state, outcome, transition)
         if not _deletes(transition, outcome) or not (state.indexed or self._takes_back(state, transition)):
             return transition
         if state.held in _WAIT_FOR_APPROVAL:  # a new run must not delete, bit by bit, documents held by an earlier one
@@ -227,15 +228,19 @@ class OutcomePolicy:
         self.withheld += 1
         return withhold(state, transition)
 
-    def _follow_document(self, state: UrlState, transition: Transition) -> Transition:
-        """Hold the deletion of a document that another one will represent, if the deletion limit is exceeded."""
+    def _follow_document(self, state: UrlState, outcome: Outcome, transition: Transition) -> Transition:
+        """Hold the deletion of a document that another one will represent, if the deletion limit is exceeded.
+
+        What the page shows is kept with it, so that the next fetch is trusted if it shows the same.
+        """
         displacements, after = self._displacements, transition.state
-        if state.held is Held.MANY and state.indexed and state.state is State.DONE:
+        if state.held is Held.MANY and state.indexed and state.state in (State.DONE, State.FAILED):
             beyond = (after.checksum, after.canonical) != (state.checksum, state.canonical) and displacements.is_lost(after)
         else:
             beyond = displacements.is_beyond(state, after, room=self._room())
             self.withheld += beyond
         if beyond:
+            after.detail = kept_detail(outcome.detail)
             return withhold(state, transition)
         displacements.add(after)
         return transition
@@ -452,12 +457,18 @@ class Displacements:
         return self._written.count + self._gathered.count
 
 
+def _was_shown_in_earlier_round(state: UrlState) -> bool:
+    """Return whether what a page shows at a first attempt, like at its last one, was shown in an earlier round while its deletion was held for
+    approval. That is never confirmed: a text is trusted for the links of the page only, which would not be read until a person decides."""
+    return state.held is Held.MANY and state.retries == 0
+
+
 def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool:
     """Return whether an outcome is shown by the site instead of documents, so that it is no normal answer.
 
     A text counts only where several pages have shown it: a page whose own text has changed shows its document.
     """
-    shown = set(signatures_of_page(state.url))
+    shown = set(signatures_of_page(state))
     checksum = outcome.checksum or (state.checksum if outcome.kind is OutcomeKind.UNCHANGED else None)
     if checksum is not None and health.shown.count(signature_of_text(checksum)) > 1:
         shown.add(signature_of_text(checksum))

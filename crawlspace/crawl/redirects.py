@@ -552,16 +552,21 @@ def signature_of_text(checksum: bytes) -> int:
     return crc32(checksum) or 1
 
 
-def signatures_of_page(url: str) -> Iterator[int]:
-    """Yield the signatures that redirects to a URL may have."""
-    url = without_route(url)
-    text = url.partition("?")[0]
+def signatures_of_page(state: UrlState) -> Iterator[int]:
+    """Yield the signatures that redirects to a URL may have.
+
+    A redirect that changes nothing but the query has the signature of scheme and host alone, which could be that of any page. Without a query,
+    a URL has it only if a redirect has led to it first; else one redirect of `/a?x` to `/a` would make the site one that never answers normally.
+    """
+    url = without_route(state.url)
+    text, query, _ = url.partition("?")
     yield _signature(url)
     yield _signature(text)
     root = len(_root(text))
     while (slash := text.rfind("/")) >= root:
         text = text[:slash]
-        yield _signature(text)
+        if slash > root or query or state.source is Source.REDIR:
+            yield _signature(text)
 
 
 def hosts_of_move(old: str, new: str) -> tuple[str, str]:

@@ -92,7 +92,7 @@ class CheckedCollection(Collection):
             if has_earlier_version(states[url]):
                 continue  # its file cannot be read any more
             page = self._web.page(url)
-            is_page = page is not None and page.status == 200 and not page.failure
+            is_page = page is not None and page.status == 200 and not page.failure and not self._is_forbidden(url)
             if states[url].held is None and is_page and self._is_well(url) and not self._configuration.bars(url, self._web):
                 yield f"MISSING {url}: lost before this crawl, and not sent again ({row_of(states[url])})"
 

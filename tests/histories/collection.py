@@ -266,11 +266,19 @@ class Collection:
             self._index_before = kept
 
     def _lost_for_ever(self) -> Iterator[str]:
-        """Yield documents that the other collection has deleted and that are still missing in a settled state."""
+        """Yield documents that the other collection has deleted and that are still missing in a settled state.
+
+        Such a document is fetched to be sent again, which needs a page that is shown.
+        """
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         for url in sorted(self._lost):
-            if self._known[url].held is None and host_of(url) not in dead:
+            if self._known[url].held is None and host_of(url) not in dead and not self._is_forbidden(url):
                 yield f"MISSING {url}: deleted by the other collection, and not sent again ({row_of(self._known[url])})"
+
+    def _is_forbidden(self, url: str) -> bool:
+        """Return whether a page leads to the log-in though somebody is logged in: its document stays as it is, and cannot be fetched."""
+        page = self._web.page(url)
+        return page is not None and page.is_forbidden and self._web.site_of(url).login is not None
 
     def _shows(self) -> tuple[object, ...]:
         """Return states and index, without times."""

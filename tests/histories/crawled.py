@@ -178,8 +178,7 @@ class SearchedCollection(ArchivedCollection):
         # one without a checksum was left in the index when its page came back and failed: nothing is kept of what it was
         # one with a checksum of its own was held for the rules; it is sent after its next fetch, changed or not
         is_to_fetch = state.fields_mark == UNSENT or state.checksum in (None, held_checksum(state.id))
-        page = self._web.page(url)
-        is_shown = self._is_well(url) and not (page is not None and page.is_forbidden and self._web.site_of(url).login)
+        is_shown = self._is_well(url) and not self._is_forbidden(url)
         return is_to_fetch and (self._configuration.continuous or not is_shown)
 
 

@@ -10,11 +10,12 @@ from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.run import FetchPage
 from crawlspace.document import Document
-from crawlspace.model import Held
+from crawlspace.model import Held, State
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.store import Store
 from tests.draining import drain_all
 from tests.unit.crawl.test_engine import HOME, Web
+from tests.unit.crawl.test_redirects import site
 
 OTHER = "http://b.example/"
 LIMIT = 3
@@ -152,3 +153,27 @@ def test_missing_pages_leave_up_to_the_limit_where_pages_only_changed(web: TwoHo
         del web.pages[url]
     engine = web.crawl(after=30)
     assert (engine.deleted, web.held()) == (2, {})
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["well", "failed in between"])
+def test_the_links_of_a_page_are_read_while_a_person_is_to_decide_on_its_document(
+    tmp_path: Path, store: Store, *, fails: bool
+) -> None:
+    """Its text is believed as that of a page whose document has left, so that its site is crawled as ever."""
+    web = site(tmp_path, store, 60, CRAWLSPACE_MAX_DELETIONS=0, CRAWLSPACE_MAX_DELETIONS_PERCENT=0)
+    page, new = HOME + "003", HOME + "new"
+    web.pages[page] = web.pages[HOME + "004"]
+    for _ in range(2):
+        web.crawl(after=30)
+    assert web.held() == {"003": Held.MANY}
+    if fails:
+        web.shows = lambda url: 500 if url == page else None
+        web.crawl(after=30)
+        web.shows = lambda url: None
+        web.crawl(after=30)
+    web.pages[new], web.links[page] = "a new page", [new]
+    for _ in range(2):
+        web.crawl(after=30)
+    assert "new" in web.indexed
+    assert (web.of(page).state, web.held(), web.asked_for(page)) == (State.DONE, {"003": Held.MANY}, 1)
+    assert {document.title for document in web.sink.documents.values()} >= {"003", "004"}

@@ -107,6 +107,7 @@ WHOLE_SITE = [
     ("a log-in that names the URL", lambda url: f"log in for {url[-20:]}" if path(url) == "/login" else To(f"/login?back={path(url)}"), False),
     ("a log-in with a text of its own each time", lambda url: f"log in {hash(url)}" if path(url) == "/login" else To(f"/login?n={hash(url)}"), False),
     ("a log-in with a number", lambda url: "log in" if path(url) == "/login" else To(f"/login?state={hash(url)}"), False),
+    ("each URL with another query", lambda url: "log in" if "?" in url else To(f"{path(url)}?log-in"), False),
     ("a log-in in the path", lambda url: "log in" if "/login/" in url else To(f"/login{path(url)}"), False),
     ("a log-in of another host", lambda url: "log in" if OTHER in url else To(f"{OTHER}login?back={url}"), False),
     ("a host outside", lambda url: To("http://sso.example/"), False),
@@ -258,6 +259,27 @@ def test_a_section_that_leads_to_one_page_leaves_when_the_site_is_well(tmp_path:
     web.crawl(after=MONTH)
     assert len(web.indexed) == 300 - 30 + 1
     assert web.held() == {}
+
+
+@pytest.mark.parametrize("text", ["a page", "another text"])
+def test_the_other_pages_of_a_site_still_answer_where_one_leads_to_its_path_without_a_query(
+    tmp_path: Path, store: Store, text: str
+) -> None:
+    """The target may be the same for every URL as far as it repeats their paths, but not every page of the site is that target."""
+    web = site(tmp_path, store, 60)
+    web.pages |= {HOME: "the home page", HOME + "page?v=1": "a page"}
+    web.links = {HOME: [*web.links[HOME], HOME + "page?v=1"]}
+    web.crawl(after=MONTH)
+    assert HOME + "page?v=1" in web.sink.documents
+    web.pages[HOME + "page"] = text
+    web.shows = lambda url: To("/page") if url.endswith("?v=1") else None
+    web.crawl(after=MONTH)
+    web.shows = lambda url: To("/page") if url.endswith("?v=1") else 403 if path(url) == "/007" else None
+    for _ in range(2):
+        web.crawl(after=MONTH)
+    assert web.held() == {}
+    assert {HOME + "page?v=1", HOME + "007"}.isdisjoint(web.sink.documents)
+    assert len(web.indexed) == 60
 
 
 def over(url: str, has_cookie: bool, *, first: bool = False) -> To | None:
