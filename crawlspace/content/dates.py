@@ -10,6 +10,9 @@ from email.utils import parsedate_to_datetime
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ISO = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d))?(?:\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?")
 _DAY = re.compile(r"(\d{4})(?:([/.])(\d\d?)\2(\d\d?)|(\d\d)(\d\d))(?![\d:])")
+_DAY_FIRST = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})(?![\d.])")
+_BASIC = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)?(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?")
+"""ISO 8601 without separators."""
 _PDF = re.compile(r"(?:D:)?\s*(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?\s*(Z|[+-]\d\d'?(?:\d\d)?)?")
 
 
@@ -28,11 +31,15 @@ def http_time(text: str) -> str:
 
 
 def written_time(text: str) -> str:
-    """Return a time as pages write it: in ISO 8601, as a day (2024/5/1, 20240501), a year, or as in HTTP. Empty for anything else."""
+    """Return a time as pages write it: in ISO 8601, as a day (2024/5/1, 20240501, 1.5.2024), a year, or as in HTTP. Empty for anything else."""
     text = text.strip()
     if re.fullmatch(r"[12]\d{3}", text):
         return text
-    if (match := _DAY.match(text)) is not None:
+    if (match := _BASIC.fullmatch(text)) is not None:
+        return _time(match.groups())
+    if (match := _DAY_FIRST.match(text)) is not None:
+        text = f"{match[3]}-{match[2]:0>2}-{match[1]:0>2}"
+    elif (match := _DAY.match(text)) is not None:
         text = f"{match[1]}-{match[3] or match[5]:0>2}-{match[4] or match[6]:0>2}"
     return iso_time(text) or http_time(text)
 

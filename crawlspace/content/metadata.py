@@ -50,12 +50,13 @@ _OPEN_GRAPH = {
     "type": ("og:type",),
 }
 _META = {
-    "author": ("author", "dc.creator", "dcterms.creator", "citation_author", "parsely-author", "sailthru.author"),
+    "author": "author authors dc.creator dcterms.creator dc.author citation_author parsely-author sailthru.author".split(),
     "published": (
-        "dcterms.issued dc.date.issued dcterms.created dc.date.created citation_publication_date citation_date datepublished"
-        " date dc.date dcterms.date pubdate publish-date publish_date publication_date parsely-pub-date sailthru.date"
+        "dcterms.issued dc.date.issued dc.issued dcterms.created dc.date.created dc.created citation_publication_date citation_date"
+        " datepublished date dc.date dcterms.date pubdate publishdate publish-date publish_date publication_date parsely-pub-date"
+        " sailthru.date"
     ).split(),
-    "modified": "dcterms.modified dc.date.modified datemodified last-modified revised".split(),
+    "modified": "dcterms.modified dc.date.modified dc.modified datemodified last-modified lastmod revised".split(),
     "keywords": ("keywords", "news_keywords", "dc.subject", "dcterms.subject", "citation_keywords"),
     "site_name": ("application-name",),
     "image": ("twitter:image", "twitter:image:src", "thumbnail"),

@@ -49,6 +49,7 @@ def test_any_bytes_are_read(body: bytes) -> None:
 
 
 GERMAN = "Die Mitarbeiterinnen und Mitarbeiter reichen ihren Urlaub mindestens vier Wochen vor dem ersten Tag ein."
+CODE = "get_xyz(int k) p->q[3] = f(x, y); " * 4
 
 
 @pytest.mark.parametrize(
@@ -67,6 +68,7 @@ GERMAN = "Die Mitarbeiterinnen und Mitarbeiter reichen ihren Urlaub mindestens v
         ("12.50 13.75 14.00 " * 50, ""),
         ("xxxx " * 100, ""),
         ("\ud800 " + GERMAN + "\0", "de"),
+        (CODE + GERMAN * 10 + CODE + GERMAN * 10 + CODE, "de"),
         ("Home Products About us Login " + GERMAN * 100 + " Imprint Privacy Terms of use", "de"),
     ],
 )
