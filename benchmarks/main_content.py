@@ -8,7 +8,8 @@ The lists of the second table include definition lists, which html2text and mark
 them as for us. Rules and tables of generators were written with these pages at hand: F1 on generators that nobody has looked at will be
 lower. `content_sets/blind_pages.tsv` has 40 others for that, "blind" in the table: of packages that the first set has not, 31 of
 documentation and 9 of newspapers (test data of a package of Python, fetched by pip). They were drawn by a seed and marked before any
-program was run on them, and no rule has been changed for them.
+program was run on them. Their first F1 was 0.900 (trafilatura 0.889, readability-lxml 0.760); then menus with the names of content, and
+lists of links beside what trafilatura finds, were left out because of some of them, so they are blind no more.
 
 Measured beside are trafilatura and readability-lxml, html2text and markdownify, as far as they are installed. The packages change with
 Debian's versions: a page that has moved is named and left out.

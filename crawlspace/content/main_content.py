@@ -29,6 +29,9 @@ _MOST_WORDS_OF_A_BOX = 300
 _MOST_WORDS_OF_A_LINK = 4
 """Words of a link that leads past the navigation, and of the title of a table of contents."""
 _LEAST_LINKS_OF_A_TOC = 3
+_SHARE_OF_LINKS_IN_MENUS = 0.8
+_SHARE_OF_LINKS = 0.4
+"""Share of words in links, from which on a part of a page is taken for links to other pages."""
 
 _NAVIGATION_ROLES = frozenset("navigation banner contentinfo search complementary menu menubar dialog alertdialog".split())
 _COOKIE_BOX = re.compile(
@@ -75,8 +78,8 @@ def main_elements(root: HtmlElement) -> list[HtmlElement]:
     """Return the elements with the main content of a page, in their order, and remove navigation from them.
 
     In this order: `main` and role `main`; `article`, if these are not only teasers; the element that a known generator makes for the
-    content; the body without navigation, header and footer; what trafilatura finds, if it is installed; the body. One that has fewer than
-    5 % of the page's words is none, so that no page is empty because of this. `root` is that of `page_tree`.
+    content; what trafilatura finds, if it is installed and leaves little but links out of the body without navigation, header and footer;
+    that body. One that has fewer than 5 % of the page's words is none, so that no page is empty because of this. `root` is that of `page_tree`.
     """
     body = root.find("body")
     page = _CountedPage(body)
@@ -95,10 +98,12 @@ def main_elements(root: HtmlElement) -> list[HtmlElement]:
         title = page.title_outside(elements)
         if page.take(elements, _LEAST_SHARE_OF_PARTS, is_navigation=page.is_outside_content):
             return [*title, *elements]
-    if page.take([body], LEAST_SHARE, is_navigation=page.is_outside_content) or not has_trafilatura():
+    is_known = page.take([body], LEAST_SHARE, is_navigation=page.is_outside_content)
+    found = _found_by_trafilatura(root, body) if has_trafilatura() else None
+    if found is None or found is body or page.share([found]) < LEAST_SHARE:
         return [body]
-    found = _found_by_trafilatura(root, body)
-    return [found] if found is not None and page.share([found]) >= LEAST_SHARE else [body]
+    rest = _CountedPage(body)
+    return [body] if is_known and not rest.is_mostly_links(besides=found) else [*rest.title_outside([found]), found]
 
 
 def text_of(elements: Iterable[HtmlElement], *, without: Collection[HtmlElement] = ()) -> str:
@@ -170,6 +175,11 @@ class _CountedPage:
         words = sum(self._counts[node].words for node in elements) - sum(self._counts[node].words for node in left_out)
         return words / max(self._counts[self._body].words, 1)
 
+    def is_mostly_links(self, *, besides: HtmlElement) -> bool:
+        """Return whether most of what the body has besides an element is menus and lists of other pages."""
+        body, found = self._counts[self._body], self._counts[besides]
+        return body.linked - found.linked >= _SHARE_OF_LINKS * (body.words - found.words)
+
     def take(self, elements: Sequence[HtmlElement], least: float, *, is_navigation: Callable[[HtmlElement], bool]) -> bool:
         """Return whether elements are the content, by their share of what is no navigation; remove navigation from them then."""
         if not elements:
@@ -206,12 +216,16 @@ class _CountedPage:
         return found
 
     def named(self, names: Collection[str]) -> list[HtmlElement]:
-        """Return the outermost `div` elements with one of these ids or classes."""
+        """Return the outermost `div` elements with one of these ids or classes, without menus, which may have them too."""
 
         def is_named(node: HtmlElement) -> bool:
-            return node.tag == "div" and not _names(node).isdisjoint(names) and not self.is_local_toc(node)
+            return node.tag == "div" and not _names(node).isdisjoint(names) and not self._is_menu(node)
 
         return self.outermost([self._body], is_named, without=self.is_outside_content)
+
+    def _is_menu(self, node: HtmlElement) -> bool:
+        count = self._counts[node]
+        return count.linked >= _SHARE_OF_LINKS_IN_MENUS * count.words or self.is_local_toc(node)
 
     def title_outside(self, elements: Sequence[HtmlElement]) -> list[HtmlElement]:
         """Return the title of a page that is not in the elements with its content, as a list of at most one."""

@@ -250,7 +250,7 @@ class _MarkdownWriter:
             self._break()
         elif tag in INLINE:
             pass
-        elif self._cell is not None:
+        elif self._cell is not None or tag == "button":
             self._add(SPACE)
         elif self._table is not None and (tag in _CELLS or tag in _ROWS):
             self._start_of_row(node)
@@ -297,7 +297,7 @@ class _MarkdownWriter:
             self._end_link()
         elif tag in INLINE or tag in ("img", "br"):
             pass
-        elif self._cell is not None:
+        elif self._cell is not None or tag == "button":
             self._add(SPACE)
             if tag in _CELLS and self._table is not None:
                 self._table.add(self._inline(self._cell, in_cell=True), node)

@@ -108,14 +108,16 @@ class Own(CollectionSpider):
     name = "demo"
 
     def document(self, response: Response, page: Page) -> Any:
-        return {"one": None, "list": [], "fields": {"title": "Own"}}[page.title]
+        return {"one": None, "list": [], "numbers": [1, 2], "number": 1, "fields": {"title": "Own"}}[page.title]
 
 
 @pytest.mark.parametrize(
     ("title", "kind", "status"),
     [
         ("one", OutcomeKind.EXCLUDED, Status.NOINDEX),
-        ("list", OutcomeKind.FAILED, Status.UNEXPECTED),
+        ("list", OutcomeKind.EXCLUDED, Status.NOINDEX),
+        ("numbers", OutcomeKind.FAILED, Status.UNEXPECTED),
+        ("number", OutcomeKind.FAILED, Status.UNEXPECTED),
         ("fields", OutcomeKind.DOCUMENT, 200),
     ],
 )

@@ -124,7 +124,10 @@ def test_documents_without_any_text_are_equal_only_if_their_bytes_are(project: M
 def test_what_is_no_item_is_reported_in_one_sentence(project: MakeProject) -> None:
     made, reported = crawled(project, "wrongkind", Site({"/": page("Home", text="words")}))
     assert states(made, "wrongkind")["/"].status == 699
-    assert "document() of WrongKind returned a generator (a page gives one document): return a Document, a dict" in reported
+    sentence = (
+        "returned a list (of several items all but one have a key, for they are parts of the page): return a Document, a dict"
+    )
+    assert f"document() of WrongKind {sentence}" in reported
     assert "Traceback" not in reported
 
 

@@ -154,7 +154,7 @@ class AttrsProduct:
 
 
 class WrongKind(CollectionSpider):
-    """Returns what is no item."""
+    """Returns several items without keys."""
 
     name = "wrongkind"
 

@@ -63,6 +63,10 @@ MAIN: dict[str, tuple[str, str]] = {
     "Texinfo": ("<div class=section><div class=nav-panel>x</div><h2>a</h2>b</div>", "a b"),
     "Pod2HTML": ("<ul id=index><li><a href=#a>x</a><li><a href=#b>x</a><li><a href=#c>x</a></ul><h1 id=a>a</h1>b", "a b"),
     "Haddock": ("<div id=package-header>x</div><div id=content><div class=top>a b</div><div class=top>c</div></div>", "a b c"),
+    "a menu with the name of content": (
+        "<div class=contents><a href=1>b</a> <a href=2>c</a> <a href=3>d</a></div><p>a e f g",
+        "b c d a e f g",
+    ),
     "LaTeX2HTML": ("<div class=navigation>x</div><h1>a</h1>b<div class=navigation>x</div>", "a b"),
 }  # fmt: skip
 
@@ -98,6 +102,21 @@ def test_a_page_without_elements_for_its_content(monkeypatch: pytest.MonkeyPatch
     )
     found = main_text(f"<div><div>{links}</div><div><h1>Report</h1>{paragraphs}</div></div>")
     assert found.startswith("Report The report number 0 says")
+
+
+def test_a_page_with_navigation_has_further_menus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are left out where trafilatura finds the content, and next to nothing but links is beside it."""
+    monkeypatch.setattr(main_content, "has_trafilatura", lambda: True)
+    paragraphs = "".join(
+        f"<p>The report number {n} says, at some length, what was found this year, and why.</p>" for n in range(20)
+    )
+    popular = "".join(f"<li><a href={n}>Popular text number {n}</a>" for n in range(30))
+    page = "<nav>Menu</nav><div><h1>Report</h1><div class=story>{}</div></div><div class=popular><ul>{}</ul></div>"
+    found = main_text(page.format(paragraphs, popular))
+    assert found.startswith("Report The report number 0 says")
+    assert found.endswith("and why.")
+    beside = "".join(f"<p>A table of results, with the number {n} and more of it.</p>" for n in range(30))
+    assert main_text(page.format(paragraphs, beside)).endswith("more of it."), "what is no list of links stays"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ MARKDOWN: dict[str, tuple[str, str]] = {
     "headings": ("<h1>A</h1><h2>B</h2><p>c<h6>D<br>E</h6>", "# A\n\n## B\n\nc\n\n###### D E"),
     "permalinks": ("<h1>A<a href='#a'>¶</a></h1><h2><a href=#b></a>B</h2><a href=#x><b><i>c</i></b></a> <a href=#y>&lt;|></a>", f"# A\n\n## B\n\n[***c***]({BASE}#x) [<|>]({BASE}#y)"),
     "an empty heading": ("<h1> </h1><h2><a id=x></a></h2>a", "a"),
+    "a button in a heading": ("<h1>a<button><img src=x alt=copy></button> b</h1>", "# a ![copy](http://a.example/b/x) b"),
     "a heading in a link": ("<a href=x><h2>A</h2><p>b</p></a>", "## [A](http://a.example/b/x)\n\nb"),
     "a heading that ends with a sign": ("<h2>C#</h2><h2>a #</h2>", "## C\\#\n\n## a \\#"),
     "paragraphs": ("<p>a\n b<p>c<div>d<div>e</div></div>f", "a b\n\nc\n\nd\n\ne\n\nf"),
