@@ -30,6 +30,7 @@ _MOST_WORDS_OF_A_LINK = 4
 """Words of a link that leads past the navigation, and of the title of a table of contents."""
 _LEAST_LINKS_OF_A_TOC = 3
 _SHARE_OF_LINKS_IN_MENUS = 0.8
+_SHARE_OF_LINKS_IN_TEXTS = 0.1
 _SHARE_OF_LINKS = 0.4
 """Share of words in links, from which on a part of a page is taken for links to other pages."""
 
@@ -99,10 +100,14 @@ def main_elements(root: HtmlElement) -> list[HtmlElement]:
         if page.take(elements, _LEAST_SHARE_OF_PARTS, is_navigation=page.is_outside_content):
             return [*title, *elements]
     is_known = page.take([body], LEAST_SHARE, is_navigation=page.is_outside_content)
-    found = _found_by_trafilatura(root, body) if has_trafilatura() else None
-    if found is None or found is body or page.share([found]) < LEAST_SHARE:
+    if not has_trafilatura():
         return [body]
     rest = _CountedPage(body)
+    if is_known and not rest.has_many_links:
+        return [body]
+    found = _found_by_trafilatura(root, body)
+    if found is None or found is body or page.share([found]) < LEAST_SHARE:
+        return [body]
     return [body] if is_known and not rest.is_mostly_links(besides=found) else [*rest.title_outside([found]), found]
 
 
@@ -174,6 +179,12 @@ class _CountedPage:
         """Return the share of the page's words that elements have, without those in them that are left out."""
         words = sum(self._counts[node].words for node in elements) - sum(self._counts[node].words for node in left_out)
         return words / max(self._counts[self._body].words, 1)
+
+    @property
+    def has_many_links(self) -> bool:
+        """Whether a search for further menus is worth its time, which is ten times that of all else here."""
+        body = self._counts[self._body]
+        return body.linked >= _SHARE_OF_LINKS_IN_TEXTS * body.words
 
     def is_mostly_links(self, *, besides: HtmlElement) -> bool:
         """Return whether most of what the body has besides an element is menus and lists of other pages."""

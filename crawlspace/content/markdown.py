@@ -231,6 +231,8 @@ class _MarkdownWriter:
         if text:
             if not text.isspace():
                 self._line_breaks = 0
+            elif not self._pieces and self._cell is None:
+                return  # at the beginning of a block
             self._add(Inline("code" if self._code else "text", text))
 
     def _add(self, piece: Inline) -> None:
@@ -297,7 +299,9 @@ class _MarkdownWriter:
             self._end_link()
         elif tag in INLINE or tag in ("img", "br"):
             pass
-        elif self._cell is not None or tag == "button":
+        elif tag == "button":
+            self._add(SPACE)
+        elif self._cell is not None:
             self._add(SPACE)
             if tag in _CELLS and self._table is not None:
                 self._table.add(self._inline(self._cell, in_cell=True), node)
