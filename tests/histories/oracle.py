@@ -44,6 +44,10 @@ _MANY_FAIL = 0.35
 """Share of broken pages from which a site may count as down."""
 
 
+_REDIRECTS_OF_A_WALL = 2
+"""To its door, and back."""
+
+
 class Oracle:
     """Finds in what the crawler's store and index differ from what they must be."""
 
@@ -279,6 +283,10 @@ class Oracle:
         for document in documents.values():
             found = self._web.page(document.url)
             document.least = document.most = found.redirects if found is not None else 0
+            if (
+                self._web.site_of(document.url).door is not None
+            ):  # it may have been found behind the redirects of a wall, and keeps their number
+                document.most += _REDIRECTS_OF_A_WALL
             if document.url in self._web.led_to or found is None or (found.redirects and document.url in self._web.linked):
                 document.least, document.most = 0, 99
         keys = {document.url: document.key for document in documents.values() if not document.canonical}
