@@ -22,6 +22,7 @@ BOUNDED: Mapping[str, str] = {
     "sink_down": "--backlog 2000 --pages 17000 --first 3000",
     "outage": "--pages 1000 --real 300 --dead 100000",
     "memory": "--many 200000 --few 10000 --fetches 1000",
+    "parts": "--pages 1000",
     "pending": "--lines 100000 --shared-lines 20000",
     "proportions": "",
     "secrets": "",
