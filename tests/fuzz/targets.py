@@ -17,18 +17,20 @@ from crawlspace.admin.pending.lines import PendingFileError, checked, read_lines
 from crawlspace.clock import FakeClock
 from crawlspace.config.extraction import ExtractionScope, parse_extraction_rules
 from crawlspace.config.files import read_rules, read_start_urls
+from crawlspace.content.boilerplate import blocks_in
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.documents.contents import FileLimits
 from crawlspace.content.documents.page import page_of
 from crawlspace.content.documents.readers import read_file
 from crawlspace.content.extraction import RuledPage, extracted
-from crawlspace.content.extraction_rules import ExtractionRules, FieldRule, TextRule
+from crawlspace.content.extraction_rules import NO_RULES, ExtractionRules, FieldRule, PartRule, TextRule
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.headers import read_headers
 from crawlspace.content.html import extract
 from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
+from crawlspace.content.tree import page_tree
 from crawlspace.document import STANDARD_FIELDS, essence, values_of
 from crawlspace.errors import ConfigError, RuleFileError
 from crawlspace.frontier.robots import Robots, RobotsVerdict, product_token
@@ -116,9 +118,15 @@ def extract_toml(data: bytes) -> None:
 
 
 def extraction(data: bytes) -> None:
-    """Take fields and text from a page."""
-    found = extracted(EXTRACTION, RuledPage(data.decode("utf-8", "replace"), url=PAGE, headers=[("X-Team", "sales")]))
+    """Take fields, text, Markdown and parts from a page, without blocks of it."""
+    html = data.decode("utf-8", "replace")
+    blocks = {block.number for block in list(blocks_in(page_tree(html)))[::2]}
+    page = RuledPage(html, url=PAGE, headers=[("X-Team", "sales")], boilerplate=blocks)
+    found = extracted(EXTRACTION, page, markdown=True, part_chars=300)
     assert all(len(value) <= 10_000 for value in found.fields.values())
+    sections = extracted(NO_RULES, RuledPage(html, url=PAGE), is_main=True, part_chars=300).parts
+    for parts in (found.parts, sections):
+        assert len({part.key for part in parts}) == len(parts)
 
 
 EXTRACTION = ExtractionRules(
@@ -131,6 +139,7 @@ EXTRACTION = ExtractionRules(
         FieldRule("f", "css", "*", type="bool"),
     ),
     (TextRule(("p",), ("b",)), TextRule(drop=("nav",))),
+    (PartRule("li", "@id", "b"), PartRule("td", "a")),
 )
 
 

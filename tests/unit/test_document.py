@@ -1,10 +1,22 @@
-"""What a Content-Type header says, however it is written."""
+"""What a Content-Type header says, however it is written; values and texts as they are stored."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crawlspace.document import declared, essence, is_generic, packed, values_of
+from crawlspace.document import (
+    Document,
+    Part,
+    declared,
+    essence,
+    is_generic,
+    packed,
+    packed_text,
+    unpack_text,
+    values_of,
+)
 
 TYPES = [
     # Content-Type headers, the type, whether the bytes decide
@@ -79,3 +91,18 @@ def test_values(stored: str, values: str | list[str]) -> None:
 @pytest.mark.parametrize("values", [["a", "b"], ["]", '"'], ["ü,\n", "\ud800"[:0], "x"]])
 def test_packed_values_are_read_again(values: list[str]) -> None:
     assert values_of(packed(values)) == values
+
+
+TEXTS = st.text(st.sampled_from('ab \0{}"é'), max_size=8)
+PARTS = st.builds(Part, TEXTS, TEXTS, st.lists(TEXTS, max_size=2), TEXTS, TEXTS, st.dictionaries(TEXTS, TEXTS, max_size=2))
+
+
+@given(TEXTS, TEXTS, st.lists(PARTS, max_size=2))
+def test_a_text_is_stored_with_markdown_and_parts(text: str, markdown: str, parts: list[Part]) -> None:
+    document, found = Document("", text=text, markdown=markdown, parts=parts), Document("")
+    unpack_text(found, packed_text(document))
+    assert found == document
+
+
+def test_a_text_alone_is_stored_as_it_is() -> None:
+    assert packed_text(Document("", text="all of it")) == "all of it"
