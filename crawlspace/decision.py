@@ -78,7 +78,7 @@ _SENTENCES = {
     Reason.PAGE_TEXT: "the text of a page is longer than 10,000,000 characters, and the rest is left out",
     Reason.NEEDS_BROWSER: "the page has scripts and next to no text or links: it may show its content in a browser only",
     Reason.FIELD_TYPE: "a value of the page is not of the type that extract.toml gives its field, and left out",
-    Reason.NOT_EXTRACTED: "the rules of extract.toml could not be applied to the page within the limits of a file",
+    Reason.NOT_EXTRACTED: "what extract.toml and the settings take from a page could not be read within the limits of a file",
     Reason.ADDRESS: "an address rule forbids every address of the host",
     Reason.PRIVATE_ADDRESS: "the host's address is not public and no rule allows it",
     Reason.MIME_TYPE: "the document's type is not among CRAWLSPACE_MIME_TYPES",

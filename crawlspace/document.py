@@ -75,12 +75,16 @@ def packed_text(document: Document) -> str:
 
 
 def unpack_text(document: Document, packed: str) -> None:
-    """Give a document its text, and what is stored with it. Raises msgspec.MsgspecError."""
-    document.text, mark, more = packed.rpartition("\0")
-    if not mark:
+    """Give a document its text, and what is stored with it."""
+    document.text, _, more = packed.rpartition("\0")
+    if not more.startswith("{"):
         document.text = packed
         return
-    texts = msgspec.json.decode(more, type=_MoreTexts)
+    try:
+        texts = msgspec.json.decode(more, type=_MoreTexts)
+    except msgspec.MsgspecError:  # a text with a NUL, as earlier versions stored it
+        document.text = packed
+        return
     document.markdown, document.parts = texts.markdown, texts.parts
 
 

@@ -95,7 +95,8 @@ def leave_out(root: HtmlElement, boilerplate: Collection[int]) -> list[Block]:
 def blocks_in(root: HtmlElement) -> Iterator[Block]:
     """Yield the blocks of the body of a page, in its order."""
     body = root.find("body")
-    places = [""]
+    places = [b""]
+    """Of the open elements: digests of their names with those around, which may be long."""
     texts: list[tuple[HtmlElement, bool]] = []
     images: list[HtmlElement] = []
     for event, node in iterwalk(body, events=("start", "end")):
@@ -106,7 +107,7 @@ def blocks_in(root: HtmlElement) -> Iterator[Block]:
             texts, images = [], []
         if event == "start":
             if not is_inline:
-                places.append(f"{places[-1]}/{node.tag}")
+                places.append(blake2b(places[-1] + node.tag.encode(), digest_size=8).digest())
             elif node.tag == "img":
                 images.append(node)
             if node.text:
@@ -118,10 +119,10 @@ def blocks_in(root: HtmlElement) -> Iterator[Block]:
                 texts.append((node, True))
 
 
-def _block(place: str, texts: list[tuple[HtmlElement, bool]], images: list[HtmlElement]) -> Block | None:
+def _block(place: bytes, texts: list[tuple[HtmlElement, bool]], images: list[HtmlElement]) -> Block | None:
     pieces = ((" " if node.tag == "br" else "") + ((node.tail if is_tail else node.text) or "") for node, is_tail in texts)
     text = collapsed("".join(pieces))
     if not text:
         return None
-    digest = blake2b(f"{place}\0{text}".encode("utf-8", "replace"), digest_size=8).digest()
+    digest = blake2b(place + text.encode("utf-8", "replace"), digest_size=8).digest()
     return Block(int.from_bytes(digest, "big") >> 1, text, texts, images)

@@ -161,11 +161,13 @@ class RuledPage:
         found: list[Part] = []
         keys = dict[str, int]()
         steps = NodeBudget(_MAX_STEPS)
+        size = 0
         for rule in rules:
             for element in _outermost(self.tree, self._elements(self.tree, [rule.css]), ()):
                 key, title = self._named(element, rule.key, steps), self._named(element, rule.title, steps)
                 part = element_part(element, key=key, title=title, keys=keys) if len(found) < MAX_PARTS else None
-                if part is not None:
+                size += 0 if part is None else len(part.text)
+                if part is not None and size <= MAX_TEXT:
                     found.append(part)
         return found
 

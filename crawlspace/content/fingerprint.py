@@ -6,8 +6,11 @@ Markup, scripts and all else that `html.extract` removes from the text don't cou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from unicodedata import normalize
+
+from crawlspace.document import Part
 
 
 def checksum(text: str, *, title: str | None, cut_off: int = 0, collapsed: bool = False) -> bytes:
@@ -21,6 +24,18 @@ def checksum(text: str, *, title: str | None, cut_off: int = 0, collapsed: bool 
         digest.update(_normalised(title, collapsed=collapsed) + b"\0")
     digest.update(_normalised(text, collapsed=collapsed)[: cut_off if cut_off > 0 else None])
     return _marked(digest.digest(), has_text=True)
+
+
+def with_parts(checksum: bytes, parts: Sequence[Part]) -> bytes:
+    """Return the checksum of a document with these parts: documents with the same text and other parts are different."""
+    if not parts:
+        return checksum
+    digest = blake2b(checksum, digest_size=16)
+    for part in parts:
+        digest.update(
+            repr((part.key, part.headings, part.text, part.anchor, sorted(part.fields.items()))).encode("utf-8", "replace")
+        )
+    return _marked(digest.digest(), has_text=has_text(checksum))
 
 
 def checksum_of_bytes(body: bytes) -> bytes:

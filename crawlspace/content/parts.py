@@ -12,13 +12,14 @@ from lxml.html import HtmlElement
 
 from crawlspace.content.markdown import TextBlock, blocks_of
 from crawlspace.content.markup import one_spaced
+from crawlspace.content.page import MAX_TEXT
 from crawlspace.document import Part
 
 MAX_PARTS = 1_000
 """Parts of a page. The rest of a page with more is found by its document alone."""
 MAX_KEY = 200
 """Characters of a key, and of an anchor: a longer key is replaced by its digest."""
-MAX_TITLE = 1_000
+MAX_TITLE = 300
 """Characters of a heading."""
 TOP = "top"
 """The key of what stands before the first heading."""
@@ -48,9 +49,11 @@ def heading_parts(elements: Iterable[HtmlElement], *, most: int) -> list[Part]:
     """
     keys = dict[str, int]()
     found: list[Part] = []
+    size = 0
     for headings, key, anchor, blocks in _sections(block for element in elements for block in blocks_of(element)):
         for text in _texts(blocks, most):
-            if len(found) == MAX_PARTS:
+            size += len(text) + sum(map(len, headings))
+            if len(found) == MAX_PARTS or size > MAX_TEXT:
                 return found
             found.append(Part(unique_key(key, keys), headings[-1] if headings else "", headings, text, anchor))
     return found
@@ -59,18 +62,18 @@ def heading_parts(elements: Iterable[HtmlElement], *, most: int) -> list[Part]:
 def element_part(element: HtmlElement, *, key: str, title: str, keys: dict[str, int]) -> Part | None:
     """Return an element as a part; None if it has no text. Without a key, that is its anchor, or a digest of its text."""
     blocks = blocks_of(element)
-    text = _joined(blocks)
+    text = _joined(blocks)[:MAX_TEXT]
     if not text:
         return None
     anchor = anchor_of(element)
     title = title[:MAX_TITLE]
-    return Part(unique_key(key or anchor or _digest(text), keys), title, [title] if title else [], text, anchor)
+    return Part(unique_key(key or anchor or digest_of(text), keys), title, [title] if title else [], text, anchor)
 
 
 def unique_key(key: str, keys: dict[str, int]) -> str:
     """Return a key that is not among `keys`, by adding a number where it is; `keys` has the last number of each key given."""
     key = one_spaced(key)
-    key = key if len(key) <= MAX_KEY else _digest(key)
+    key = key if len(key) <= MAX_KEY else digest_of(key)
     found, number = key, keys.get(key, 0)
     while found in keys:
         number += 1
@@ -117,7 +120,7 @@ def _sections(blocks: Iterable[TextBlock]) -> Iterator[_Section]:
         path.append((level, one_spaced(" ".join(block.lines))[:MAX_TITLE], own))
         headings = [text for _, text, _ in path]
         anchor = next((anchor for _, _, anchor in reversed(path) if anchor), "")
-        section = _Section(headings, own or _digest("\n".join(headings)), anchor, [])
+        section = _Section(headings, own or digest_of("\n".join(headings)), anchor, [])
     if section.blocks:
         yield section
 
@@ -168,5 +171,6 @@ def _joined(blocks: Sequence[TextBlock]) -> str:
     )
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
+    """Return a short digest of a text, for a key."""
     return blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()

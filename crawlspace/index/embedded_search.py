@@ -26,6 +26,7 @@ FACET_COLUMNS = {"host": "host", "language": "language", "type": "content_type"}
 """The column of each facet that has one."""
 _MOST_PIECES = 100
 _SNIPPET = "SELECT snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MATCH ?"
+_MARKS_OF_LINES = re.compile(r"(?m)^[ >]*(?:[-*]|[0-9]+[.)]|\|(?: --- \|)*)?(?= |$)| \\?\| ?")
 _PARTS_FOUND = "SELECT rowid, snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MATCH ? ORDER BY rank, rowid LIMIT ?"
 _VALUES = """
 json_each((SELECT CASE WHEN v LIKE '["%"]' AND json_valid(v) THEN v ELSE json_array(v) END FROM (SELECT json_extract(d.fields, ?) AS v)))"""
@@ -139,10 +140,17 @@ class StoredPart(NamedTuple):
 def fill_parts(db: apsw.Connection, parts: Sequence[StoredPart], fields: Mapping[str, str]) -> None:
     """Write the parts of a document to an empty index; `fields` are those of the document."""
     rows = (
-        (number, separated("\n".join(part.headings)), separated(without_hidden(part.text, fields)))
+        (number, separated("\n".join(part.headings)), separated(_shown_text(part.text, fields)))
         for number, part in enumerate(parts)
     )
     db.executemany("INSERT INTO words (rowid, headings, text) VALUES (?, ?, ?)", rows)
+
+
+def _shown_text(text: str, fields: Mapping[str, str]) -> str:
+    """Return the text of a part in one line; of a page that hides some from snippets, without marks of lists and tables, as it is hidden."""
+    if NO_SNIPPET in fields:
+        text = _MARKS_OF_LINES.sub(" ", text)
+    return without_hidden(" ".join(text.split()), fields)
 
 
 def best_parts(db: apsw.Connection, query: SearchQuery, parts: Sequence[StoredPart], marks: tuple[str, str]) -> list[FoundPart]:

@@ -20,6 +20,7 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
+from crawlspace.content.fingerprint import with_parts
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import OutcomePolicy
@@ -302,7 +303,7 @@ class MovedDocuments:
             return None
         content = self._engine.collection.content
         with_title, cut_off = content.checksum_title, content.checksum_cut_off
-        made = checksum_of(document.title, document.text, with_title=with_title, cut_off=cut_off)
+        made = with_parts(checksum_of(document.title, document.text, with_title=with_title, cut_off=cut_off), document.parts)
         self._contents[url, made] = self._latest[url] = document.title, document.text
         return made
 

@@ -18,6 +18,7 @@ from crawlspace.admin.url_changes import ChangeCounts, UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.content.fingerprint import with_parts
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.files import unreadable
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
@@ -43,7 +44,7 @@ from tests.histories.depths import end_run_checked
 from tests.histories.documents import AS_IT_WAS, HeldDocument, Indexed, Inherited, checksum_of, key_of
 from tests.histories.fate import Countdown, Failing, Fate, Killed, Run, Stuck, errors_into, killed_by, wait
 from tests.histories.logins import LoggingIn
-from tests.histories.reading import Reader, status_of, without_document
+from tests.histories.reading import EDITIONS, Reader, parts_of, status_of, without_document
 from tests.histories.sinks import IndexFile, send_once
 from tests.histories.sites import CookieJar
 from tests.histories.web import HTML, Answer, Web, host_of
@@ -230,9 +231,10 @@ class SimulatedCrawler(IndexFile):
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
         now = checksum_of(title, text, with_title=configuration.checksum_title, cut_off=configuration.cut_off)
+        found = [with_parts(now, parts_of(text, edition)) for edition in range(EDITIONS)]
         if host_of(state.url) in configuration.logins:
-            now = checksum_behind_login(now) or now
-        key = None if now == state.checksum else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
+            found = [checksum_behind_login(one) or one for one in found]
+        key = None if state.checksum in found else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
         return HeldDocument(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
 

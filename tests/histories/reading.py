@@ -33,6 +33,10 @@ def parts_of(text: str, edition: int) -> list[Part]:
     return [Part(f"at {at}", text=" ".join(words[at : at + edition]), fields={"edition": str(edition)}) for at in positions]
 
 
+EDITIONS = 3
+"""Of the code that makes them."""
+
+
 class PartsSpider(CollectionSpider):
     """Divides pages into parts; its code has several editions."""
 

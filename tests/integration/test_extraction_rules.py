@@ -113,7 +113,7 @@ def test_a_page_on_which_the_rules_fail_is_indexed_without_them(project: MakePro
         )
         crawled = demo.crawl("demo").succeeded()
     assert (
-        "slow: the rules of extract.toml could not be applied (timed out after 1 s), and the document is without them"
+        "slow: what extract.toml and the settings take from a page could not be read (timed out after 1 s), and the document is without it"
         in crawled.stderr
     )
     assert documents(demo)["Next"]["a"] == "Next"

@@ -86,6 +86,16 @@ def test_the_parts_of_a_page_that_changes_are_replaced_and_no_others(project: Ma
     assert "no hits" in demo.scrapy("search", "demo", "install").succeeded().stdout
 
 
+def test_pages_with_the_same_text_and_other_parts_are_different_documents(project: MakeProject) -> None:
+    same = "<title>Same</title><a href=/b></a><a href=/c></a><h2 id={}>Same</h2><p>The same text"
+    with serve(Site({"/": html(same.format("a")), "/b": html(same.format("b")), "/c": html(same.format("a"))})) as server:
+        demo = project(collection(server.url("/"), settings=ARCHIVED + PARTS))
+        demo.crawl("demo").succeeded()
+        lines = demo.scrapy("export", "demo", "-O", "-:jsonl").succeeded().stdout.splitlines()
+        found = {one["url"]: ([part["key"] for part in one["parts"]], one["duplicates"]) for one in map(json.loads, lines)}
+        assert found == {server.url("/"): (["a"], [server.url("/c")]), server.url("/b"): (["b"], [])}
+
+
 RULES = """
 [[part]]
 where = "{url}jobs"

@@ -20,7 +20,7 @@ from crawlspace.archive.reader import ArchiveReader, StoredResponse
 from crawlspace.config.collection import Collection
 from crawlspace.config.content import ContentSettings
 from crawlspace.content.charset import charset_parameter, decode
-from crawlspace.content.fingerprint import checksum
+from crawlspace.content.fingerprint import checksum, with_parts
 from crawlspace.content.mime import HTML_TYPES, SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
 from crawlspace.crawl.rule_changes.archived import DocumentMoving, LinkJudging
@@ -254,4 +254,5 @@ def checksum_under(collection: Collection, document: Document, url: str) -> byte
         return None
     content = collection.content
     made = checksum(document.text, title=document.title if content.checksum_title else None, cut_off=content.checksum_cut_off)
+    made = with_parts(made, document.parts)
     return checksum_behind_login(made) if is_marked(document) else made

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from itemadapter import ItemAdapter, is_item
 from itemadapter.adapter import DataclassAdapter
 
-from crawlspace.content.fingerprint import checksum, checksum_of_bytes
+from crawlspace.content.fingerprint import checksum, checksum_of_bytes, with_parts
 from crawlspace.content.language import language_of
 from crawlspace.content.page import Page
-from crawlspace.content.parts import MAX_PARTS, unique_key
+from crawlspace.content.parts import MAX_PARTS, digest_of, unique_key
 from crawlspace.decision import Reason
 from crawlspace.document import OWN_FIELDS, Document, Part, values_of
 from crawlspace.index.orders import sent_parts
@@ -67,6 +67,16 @@ class DocumentAdapter(DataclassAdapter):
         else:
             self.item.fields[field_name] = as_field(value)
 
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in super().__iter__() if name not in _OPTIONAL or getattr(self.item, name))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def field_names(self) -> KeysView[str]:
+        """Return the names of fields; Markdown and parts are among them only where the document has any."""
+        return dict.fromkeys(self).keys()
+
     def __delitem__(self, field_name: str) -> None:
         if field_name in self._fields_dict:
             super().__delitem__(field_name)
@@ -109,15 +119,14 @@ def _parts_in(value: Any) -> list[Part]:
 
 
 def _part_of(item: Any) -> Part | None:
-    """Return an item as a part; None where it has no key. What sinks compute of a part is computed again."""
-    if isinstance(item, Part):
-        return item
-    if not is_item(item) or isinstance(item, Document):
+    """Return an item as a part; None where it has no field `key`. What sinks compute of a part is computed again.
+
+    In place of an empty key, a part has its anchor, or a digest of its text.
+    """
+    if not is_item(item) or isinstance(item, Document) or "key" not in ItemAdapter(item):
         return None
     values = {str(name): value for name, value in ItemAdapter(item).items() if value is not None}
-    key = str(values.pop("key", "")).strip()
-    if not key:
-        return None
+    key = _joined(values.pop("key", "")).strip()
     title, text, anchor, url = (_joined(values.pop(name, "")) for name in ("title", "text", "anchor", "url"))
     for name in _COMPUTED:
         values.pop(name, None)
@@ -126,9 +135,9 @@ def _part_of(item: Any) -> Part | None:
         values |= own
     headings = values.pop("headings", None) or ([title] if title else [])
     headings = [headings] if isinstance(headings, str) else [str(one) for one in headings]
-    return Part(
-        key, title, headings, text, anchor or urlsplit(url).fragment, {name: as_field(value) for name, value in values.items()}
-    )
+    anchor = anchor or unquote(urlsplit(url).fragment)
+    fields = {name: as_field(value) for name, value in values.items()}
+    return Part(key or anchor or digest_of(text), title, headings, text, anchor, fields)
 
 
 def keep_out(fetched: Fetched) -> Fetched:
@@ -177,6 +186,7 @@ def failed(outcome: Outcome, *, why: str, code_failed: bool = True) -> Outcome:
     return unexpected(outcome.id, outcome.url, why=why, sent_ago_s=outcome.sent_ago_s, code_failed=code_failed)
 
 
+_OPTIONAL = frozenset({"markdown", "parts"})
 _COMPUTED = ("id", "position", "digest")
 _OWN_TEXTS = ("title", "description", "language", "text", "content_type", "modified")
 _OF_THE_PAGE = ("title", "description", "language", "text")
@@ -209,7 +219,11 @@ def document_of(fetched: Fetched) -> Document:
 
 
 def checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_off: int) -> bytes:
-    """Return the checksum that equal documents share: of the text, or of the bytes of the response where there is no text."""
+    """Return the checksum that equal documents share: of the text, or of the bytes of the response where there is no text, and of parts."""
+    return with_parts(_checksum_of(document, fetched, with_title=with_title, cut_off=cut_off), document.parts)
+
+
+def _checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_off: int) -> bytes:
     if not document.text.strip():
         if fetched.file is not None:
             return fetched.file.checksum
@@ -260,6 +274,7 @@ def _storable(document: Document) -> None:
     if document.fields:
         document.fields = _storable_fields(document.fields)
     document.markdown = _text(document.markdown)
+    document.parts = _parts_in(document.parts) if document.parts else []
     keys = dict[str, int]()
     for part in document.parts:
         part.key = unique_key(_text(part.key), keys)

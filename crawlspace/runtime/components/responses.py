@@ -223,7 +223,8 @@ class Responses:
             canonical=page.canonical or headers.canonical,
             declared_type=declared,
         )
-        if not headers.concern_the_document:  # else each request for it is unconditional
+        # else each request for it is unconditional, so that a later one has what is missing
+        if not headers.concern_the_document and Reason.NOT_EXTRACTED not in lacking:
             outcome.etag, outcome.last_modified = headers.etag, headers.last_modified
         if index and contents is not None and contents.status is not None:
             why = self._report_unreadable(contents, state)
@@ -271,7 +272,8 @@ class Responses:
                 )
         if extracted.fault:
             self._spider.logger.warning(
-                "%s: the rules of extract.toml could not be applied (%s), and the document is without them",
+                "%s: what extract.toml and the settings take from a page could not be read (%s), and the document is without it until a"
+                " later fetch",
                 state.url,
                 extracted.fault,
             )

@@ -19,6 +19,7 @@ from crawlspace.content.documents.page import page_of
 from crawlspace.content.documents.readers import read_file
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
+from crawlspace.document import Document
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.items import Fetched, split
@@ -120,7 +121,9 @@ class FrontierSpider(scrapy.Spider):
             page = page_of(contents, url=response.url)
         else:
             page = PageReader().read(response, mime=mime, declared=declared)
-        item, _ = split(self.document(response, page), response.url)
+        item, parts = split(self.document(response, page), response.url)
+        if isinstance(item, Document):
+            item.parts = item.parts or parts
         if item is not None:
             yield item
         for href in page.followed:

@@ -17,10 +17,12 @@ from crawlspace.runtime.components.archived_responses import FetchedHtml, archiv
 from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
 
-MAX_SITES = 10_000
+MAX_SITES = 1_000
 """Sites of which blocks are learned: the first that are found."""
 PAGES_READ = 200
 """Pages of a site that they are learned from."""
+_LONGEST = 1_000_000
+"""Characters of such a page: a longer one is left out."""
 _AT_ONCE = 1_000
 
 
@@ -31,7 +33,7 @@ def learn_blocks(store: Store, archive: ArchiveReader, content: ContentSettings)
         counter = BlockCounter()
         for known in pages:
             fetched = archived_html(known, archive, content)
-            if fetched is not None:
+            if fetched is not None and len(fetched.html) <= _LONGEST:
                 counter.add(_tree_of(fetched, content))
         if (learned := counter.learned()).blocks:
             found[site] = learned

@@ -11,10 +11,12 @@ from itemadapter import ItemAdapter
 from scrapy.exporters import JsonLinesItemExporter
 
 from crawlspace.content.page import Page
-from crawlspace.document import Document
+from crawlspace.content.parts import digest_of
+from crawlspace.document import Document, Part
+from crawlspace.index.orders import sent_parts
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.exports import JsonLinesExporter
-from crawlspace.runtime.components.items import DocumentAdapter, Fetched, document_of
+from crawlspace.runtime.components.items import DocumentAdapter, Fetched, document_of, split
 
 URL = "http://a.example/"
 
@@ -75,10 +77,7 @@ def test_it_holds_what_scrapys_holds(item: Any, options: dict[str, Any]) -> None
     ours, scrapys = BytesIO(), BytesIO()
     JsonLinesExporter(ours, **options).export_item(item)
     JsonLinesItemExporter(scrapys, **options).export_item(item)
-    expected = json.loads(scrapys.getvalue())
-    if isinstance(item, Document) and "fields_to_export" not in options:
-        del expected["markdown"], expected["parts"]  # ours leaves them out where there are none
-    assert list(json.loads(ours.getvalue()).items()) == list(expected.items())
+    assert list(json.loads(ours.getvalue()).items()) == list(json.loads(scrapys.getvalue()).items())
     assert ours.getvalue().endswith(b"}\n")
     assert ours.getvalue().isascii() or "encoding" in options
 
@@ -96,3 +95,51 @@ def test_several_values_are_exported_as_a_list(indent: int | None) -> None:
         Document(URL, fields={"keywords": '["a", "b"]', "x": "[1"})
     )
     assert json.loads(file.getvalue())["fields"] == {"keywords": ["a", "b"], "x": "[1"}
+
+
+WHOLE = Part("k~2", "T", ["H", "T"], "text", "Über uns", {"price": "3", "tags": '["a", "b"]'})
+# what a spider yields for a part -> the part
+PARTS: list[tuple[Any, Part]] = [
+    ({"key": "k", "text": "t"}, Part("k", text="t")),
+    ({"key": ["k"], "title": ["T"], "text": ["a", "b"]}, Part("k", "T", ["T"], "a b")),
+    ({"key": None, "text": "t", "anchor": "x"}, Part("x", text="t", anchor="x")),
+    ({"key": "", "text": "t"}, Part(digest_of("t"), text="t")),
+    ({"key": 7, "url": "http://a.example/#%C3%9Cber%20uns", "price": 3}, Part("7", anchor="Über uns", fields={"price": "3"})),
+    (Part("k", headings=None, fields=None), Part("k")),  # type: ignore[arg-type]
+    (WHOLE, WHOLE),
+    (sent_parts(Document(URL, parts=[WHOLE]))[0], WHOLE),
+]
+
+
+@pytest.mark.parametrize(("yielded", "part"), PARTS)
+def test_an_item_with_a_key_is_a_part(yielded: Any, part: Part) -> None:
+    assert split([{"title": "own"}, yielded], URL) == ({"title": "own"}, [part])
+    document = Document(URL)
+    ItemAdapter(document)["parts"] = [yielded]
+    assert document.parts == [part]
+
+
+# what document() yields -> its own item, and the number of parts
+YIELDED: list[tuple[Any, Any, int]] = [
+    ({"key": "k"}, {"key": "k"}, 0),
+    ([], None, 0),
+    ([{"key": "k"}], Document(URL), 1),
+    ([{"a": 1}, {"b": 1}], [{"a": 1}, {"b": 1}], 0),
+    ([Document(URL, "T"), {"key": 1}, {"key": 2}], Document(URL, "T"), 2),
+    ("text", "text", 0),
+    ([7], 7, 0),
+]
+
+
+@pytest.mark.parametrize(("yielded", "own", "parts"), YIELDED)
+def test_several_items_are_a_page_and_its_parts(yielded: Any, own: Any, parts: int) -> None:
+    found, given = split(yielded, URL)
+    assert (found, len(given)) == (own, parts)
+
+
+def test_markdown_and_parts_are_fields_only_where_a_document_has_them() -> None:
+    assert not {"markdown", "parts"} & set(ItemAdapter(Document(URL)).field_names())
+    document = Document(URL, markdown="# a\n", parts=[WHOLE])
+    adapter = ItemAdapter(document)
+    assert {"markdown", "parts"} <= set(adapter.field_names())
+    assert adapter.asdict()["parts"] == sent_parts(document)
