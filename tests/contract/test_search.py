@@ -271,6 +271,16 @@ def test_a_hit_has_its_best_parts(empty: Searched, words: str, expected: list[tu
     assert {key: id for key, (id, _, _) in by_key.items()} == {key: part_id(MANUAL.url, key) for key in by_key}
 
 
+def test_what_no_snippet_may_show_is_not_in_those_of_parts(empty: Searched) -> None:
+    """Its words are joined by spaces, and a part has lines, lists and tables."""
+    part = Part("list", "L", ["L"], "an apple\n\n- secret one\n- secret two\n\n| secret | three |\n| --- | --- |\n\nend")
+    fields = {NO_SNIPPET: '["secret one secret two", "secret three"]'}
+    text = "an apple secret one secret two secret three end"
+    empty.fill([Document("http://m.test/hidden", "Hidden", language="en", text=text, fields=fields, parts=[part])])
+    (hit,) = empty.sink.search("apple").hits
+    assert [one.snippet.replace("…", "").split() for one in hit.parts] == [["an", "[apple]", "end"]]
+
+
 def test_other_collections_in_the_index_are_left_out(server: Searched) -> None:
     other = server.of("other")
     server.fill([Document("http://o.test/", "Annual leave", language="fr", text="leave")], sink=other)

@@ -104,5 +104,12 @@ def test_a_text_is_stored_with_markdown_and_parts(text: str, markdown: str, part
     assert found == document
 
 
+@pytest.mark.parametrize("text", ["a\0b", "a\0", "\0{", "a\0{b}"])
+def test_a_text_of_an_earlier_version_is_read_as_it_is(text: str) -> None:
+    found = Document("")
+    unpack_text(found, text)
+    assert (found.text, found.parts) == (text, [])
+
+
 def test_a_text_alone_is_stored_as_it_is() -> None:
     assert packed_text(Document("", text="all of it")) == "all of it"

@@ -79,3 +79,7 @@ def test_a_limited_number_of_blocks_is_known() -> None:
 @pytest.mark.parametrize("piece", ["<p>a", "<div>", "a ", "<b>a</b>", "<li>a<ul>"])
 def test_the_time_is_proportional_to_the_page(piece: str) -> None:
     assert is_linear(lambda number: list(blocks_in(page_tree(piece * number))), 3_000)
+
+
+def test_a_long_name_of_an_element_takes_no_more_than_its_length() -> None:
+    assert is_linear(lambda number: list(blocks_in(page_tree(f"<{'x' * 4 * number}>" + "<p>a" * number))), 3_000)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawlspace.content import parts
 from crawlspace.content.extraction import RuledPage, extracted
 from crawlspace.content.extraction_rules import ExtractionRules, PartRule, TextRule
 from crawlspace.content.parts import MAX_KEY, MAX_PARTS, heading_parts
@@ -122,6 +123,15 @@ def test_keys_of_sections_stay_when_others_come_and_go() -> None:
 
 def test_a_page_has_a_limited_number_of_parts() -> None:
     assert len(sections("<h2>A</h2>b" * 100_000)) == MAX_PARTS
+
+
+def test_parts_have_a_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "MAX_TEXT", 1_000)
+    assert sum(len(part.text) for part in sections("<p>some words " * 1_000)) <= 1_000
+    deep = "<blockquote>" * 20 + "<pre>" + "a\n" * 1_000
+    assert sections(deep) == [], "a block of code is whole"
+    long = "<h1>" + "x" * 1_000 + "</h1>" + "<h2>y</h2>z" * 1_000
+    assert sum(len(part.text) + sum(map(len, part.headings)) for part in sections(long)) <= 1_000
 
 
 @pytest.mark.parametrize(
