@@ -237,11 +237,11 @@ def _from_fields(item: Any, url: str) -> Document:
     for name, value in ItemAdapter(item).items():
         if value is None or name == "url":
             continue
-        if name == "parts":
-            document.parts = _parts_in(value)
+        if name == "parts" and (parts := _parts_in(value)):
+            document.parts = parts
         elif name == "headings":
             document.headings = [value] if isinstance(value, str) else [str(heading) for heading in value]
-        elif name in OWN_FIELDS and name != "duplicates":
+        elif name in OWN_FIELDS and name not in ("duplicates", "parts"):
             setattr(document, name, _joined(value))
         else:
             document.fields[str(name)] = as_field(value)

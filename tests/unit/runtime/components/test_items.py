@@ -143,3 +143,10 @@ def test_markdown_and_parts_are_fields_only_where_a_document_has_them() -> None:
     adapter = ItemAdapter(document)
     assert {"markdown", "parts"} <= set(adapter.field_names())
     assert adapter.asdict()["parts"] == sent_parts(document)
+
+
+@pytest.mark.parametrize("value", [["bolt", "nut"], "two", [{"name": "bolt"}]])
+def test_a_field_of_that_name_that_has_no_parts_is_kept(value: Any) -> None:
+    outcome = Outcome(1, URL, OutcomeKind.DOCUMENT, 200)
+    document = document_of(Fetched(outcome, {"title": "A", "parts": value}))
+    assert (document.parts, document.fields["parts"]) == ([], value if isinstance(value, str) else json.dumps(value))
