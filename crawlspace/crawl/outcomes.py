@@ -21,6 +21,7 @@ from crawlspace.crawl.redirects import (
     WaitingPage,
     is_same_fault,
     is_unsettled,
+    sentence_of_shown,
     signature_of_target,
     signature_of_text,
     signatures_of_page,
@@ -110,7 +111,7 @@ class OutcomePolicy:
         now = self._clock.now()
         shown = self._shown(state, outcome, target)
         if shown and target is None and outcome.kind is OutcomeKind.DOCUMENT:
-            outcome.detail = f"it shows the text of other pages ({shown:08x})"
+            outcome.detail = sentence_of_shown(shown)
         before = self._cookie_retries.before(state, outcome)
         outcome.is_doubted_again = bool(shown) and is_same_fault(before, outcome)
         if shown and self._is_doubted(state, outcome, shown, health, policy=policy, target=target):

@@ -12,9 +12,9 @@ from crawlspace.crawl.admission import Admission, CandidateChecker, EndedUrls
 from crawlspace.crawl.commits import Commits
 from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.redirects import Redirects, Target
+from crawlspace.crawl.redirects import Redirects, Target, WaitingPage, sentence_of_shown, signature_of_text
 from crawlspace.crawl.rule_changes.folding import FoldedDocuments
-from crawlspace.model import NewUrl, State, UrlState
+from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
@@ -53,6 +53,8 @@ class OutcomeRecorder:
         self._clock = clock
         self._deepest = deepest
         self._ended = EndedUrls(checker, run_ends=run_ends, starts=(start.url for start in collection.start_urls))
+        self._leaving_texts: dict[int, str] = {}
+        """What a page with the text of one that leaves by its redirect has as its detail, by the id of that one, until that is recorded."""
         self._redirects = Redirects(
             store,
             uncommitted=self._uncommitted,
@@ -71,7 +73,10 @@ class OutcomeRecorder:
 
     def recorded(self, ids: Iterable[int]) -> None:
         """Note that the outcomes of URLs are recorded."""
-        self._redirects.recorded(ids)
+        ended = list(ids)
+        self._redirects.recorded(ended)
+        for id in ended if self._leaving_texts else ():
+            self._leaving_texts.pop(id, None)
 
     def check_redirect(self, state: UrlState, outcome: Outcome) -> list[UrlState]:
         """Turn the outcome of a redirect loop into an error; return other URLs that are to be requested in this run."""
@@ -122,6 +127,7 @@ class OutcomeRecorder:
         batch = self._commits.batch
         self._commits.add(self._ended.follow(change, policy=policy, now=int(self._clock.now())), outcome, state)
         batch.changes += self._outcomes.replaced(folded, change, outcome, policy=policy)
+        self._request_lost(state, after, target, in_flight)
         self._release_waiting(after, policy=policy, generation=generation, in_flight=in_flight)
         batch.new += new
 
@@ -142,19 +148,49 @@ class OutcomeRecorder:
         after.etag = after.last_modified = None  # its links must be read again
         return keys, [target, *new[1:]]
 
+    def _request_lost(self, state: UrlState, after: UrlState, target: Target | None, in_flight: Container[int]) -> None:
+        """Queue a page for this run that was lost, beyond the deletion limit, to one that leaves by its redirect.
+
+        Else the index would have its text at neither URL until it is due. It is the target of that redirect; or the page that `after` is of, if
+        the other one has left before it, but is in the store still.
+        """
+        if target is not None and state.checksum is not None and after.checksum is None:
+            self._leaving_texts[state.id] = sentence_of_shown(signature_of_text(state.checksum))
+            self.request_again((one for one in _lost_to(state, target) if one.id not in in_flight), together_with=state)
+        elif self._leaving_texts and after.held is Held.MANY and after.state is State.DONE:
+            left = next((id for id, detail in self._leaving_texts.items() if detail == after.detail), None)
+            if left is not None:
+                del self._leaving_texts[left]  # one request for each
+                self.request_again([after], together_with=after)
+
     def _release_waiting(self, after: UrlState, *, policy: RecrawlPolicy, generation: int, in_flight: Container[int]) -> None:
         """Delete the documents that waited for the outcome of a URL; `after` is its state."""
         if not self._redirects.is_awaited(after.url):
             return
         after = self._outcomes.as_indexed(after)
-        leaving = self._redirects.settle(
-            after, in_flight=in_flight, leave=lambda one: self._outcomes.follow_waiting(one, after, policy=policy)
-        )
+        lost: list[UrlState] = []
+
+        def leave(one: WaitingPage) -> Change | None:
+            change = self._outcomes.follow_waiting(one, after, policy=policy)
+            if change is not None and change.state.checksum is None:
+                lost.extend(_lost_to(one.page, one.target))
+            return change
+
+        leaving = self._redirects.settle(after, in_flight=in_flight, leave=leave)
         for change in leaving:
             change.state.rules, change.state.refused = generation, packed({})
         self._commits.batch.changes += leaving
+        self.request_again(lost[:1], together_with=after)
 
     def _uncommitted(self, url: str) -> UrlState | None:
         """Return the state of a URL after an outcome that is not recorded yet; None without one."""
         state = self._commits.uncommitted(url)
         return None if state is None else self._outcomes.as_indexed(state)
+
+
+def _lost_to(page: UrlState, target: Target | None) -> list[UrlState]:
+    """Return the target of a page that leaves by its redirect if it must be requested again, since it was lost to the document of that page.
+
+    Else the index would have the text of neither until the target is due.
+    """
+    return [target.state] if target is not None and target.state is not None and target.was_lost_to(page) else []

@@ -185,6 +185,13 @@ class Target:
             return not self.is_alternate
         return self.is_same_path and (state.indexed or (state.duplicate_of == page.id and not self.is_duplicate))
 
+    def was_lost_to(self, page: UrlState) -> bool:
+        """Return whether the target had the text of the page at its last fetch, and is in the index as it was, for the deletion limit."""
+        state = self.state
+        if state is None or state.held is not Held.MANY or state.lease_until is not None or page.checksum is None:
+            return False
+        return state.state is State.DONE and state.detail == sentence_of_shown(signature_of_text(page.checksum))
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingPage:
@@ -545,6 +552,11 @@ def is_same_fault(state: UrlState, outcome: Outcome) -> bool:
         return signature_of_target(parse(state.detail), requested) == signature_of_target(parse(outcome.detail), requested)
     except MalformedUrl:
         return False
+
+
+def sentence_of_shown(signature: int) -> str:
+    """Return the detail of a page that shows another text than its document has."""
+    return f"it shows the text of other pages ({signature:08x})"
 
 
 def signature_of_text(checksum: bytes) -> int:
