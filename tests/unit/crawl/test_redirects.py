@@ -425,45 +425,6 @@ def test_a_page_that_moves_to_its_alternate_with_the_text_of_another_is_counted_
     assert web.indexed == {"", "000", "001"}
 
 
-@pytest.mark.parametrize(("first", "fails"), [("target", False), ("page", False), ("target", True)])
-def test_a_page_moves_to_one_that_has_its_text_now_though_that_one_was_lost_to_it_beyond_the_deletion_limit(
-    tmp_path: Path, store: Store, *, first: str, fails: bool
-) -> None:
-    """The text is not missing until the target is due: that is a document again as soon as the page has left.
-
-    `fails`: the target does at first, so that the page waits for it.
-    """
-    web = site(tmp_path, store, 5, CRAWLSPACE_MAX_DELETIONS=0, CRAWLSPACE_MAX_DELETIONS_PERCENT=0)
-    page, target = HOME + "003", HOME + "002"
-    web.pages[target] = web.pages[page]
-
-    def shown(url: str) -> To | int | None:
-        if url == page:
-            web.clock.advance(3)  # the retry of the target comes first
-            return To(target)
-        return 500 if url == target and fails and web.asked_for(target) == 1 else None
-
-    web.shows = shown
-    make_due(web, first=target if first == "target" else page)
-    web.crawl()
-    assert page not in web.sink.documents
-    assert (web.sink.documents[target].text, web.held()) == ("003", {})
-    assert (web.asked_for(page), web.of(page).state, web.asked_for(target)) == (1, State.REDIRECTED, 2 + fails)
-    web.shows = lambda url: To(target) if url == page else None
-    web.crawl(after=MONTH)
-    assert (len(web.sink.documents), web.held(), web.asked_for(target)) == (4, {}, 1)
-
-
-def test_a_target_that_was_lost_to_another_page_is_not_requested_again(tmp_path: Path, store: Store) -> None:
-    web = site(tmp_path, store, 5, CRAWLSPACE_MAX_DELETIONS=0, CRAWLSPACE_MAX_DELETIONS_PERCENT=0)
-    page, target = HOME + "002", HOME + "003"
-    web.pages[target] = web.pages[HOME + "001"]
-    web.shows = lambda url: To(target) if url == page else None
-    make_due(web, first=target)
-    web.crawl()
-    assert (web.held(), web.asked_for(target)) == ({"003": Held.MANY}, 1)
-
-
 def test_a_cookie_that_does_not_help_is_sent_once(tmp_path: Path, store: Store) -> None:
     web = RedirectingWeb(tmp_path, store, COOKIES_ENABLED=True)
     web.shows = lambda url: To(url, cookie=True)
