@@ -303,7 +303,8 @@ class MovedDocuments:
             return None
         content = self._engine.collection.content
         with_title, cut_off = content.checksum_title, content.checksum_cut_off
-        made = with_parts(checksum_of(document.title, document.text, with_title=with_title, cut_off=cut_off), document.parts)
+        made = checksum_of(document.title, document.text, with_title=with_title, cut_off=cut_off)
+        made = made if cut_off else with_parts(made, document.parts)
         self._contents[url, made] = self._latest[url] = document.title, document.text
         return made
 

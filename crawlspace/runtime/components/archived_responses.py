@@ -254,5 +254,5 @@ def checksum_under(collection: Collection, document: Document, url: str) -> byte
         return None
     content = collection.content
     made = checksum(document.text, title=document.title if content.checksum_title else None, cut_off=content.checksum_cut_off)
-    made = with_parts(made, document.parts)
+    made = made if content.checksum_cut_off else with_parts(made, document.parts)
     return checksum_behind_login(made) if is_marked(document) else made

@@ -219,8 +219,12 @@ def document_of(fetched: Fetched) -> Document:
 
 
 def checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_off: int) -> bytes:
-    """Return the checksum that equal documents share: of the text, or of the bytes of the response where there is no text, and of parts."""
-    return with_parts(_checksum_of(document, fetched, with_title=with_title, cut_off=cut_off), document.parts)
+    """Return the checksum that equal documents share: of the text, or of the bytes of the response where there is no text, and of parts.
+
+    Parts don't count where only the beginning of the text does.
+    """
+    found = _checksum_of(document, fetched, with_title=with_title, cut_off=cut_off)
+    return found if cut_off else with_parts(found, document.parts)
 
 
 def _checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_off: int) -> bytes:
