@@ -66,18 +66,22 @@ class _MoreTexts(msgspec.Struct, omit_defaults=True):
     parts: list[Part] = []
 
 
+def packed_more(document: Document) -> str:
+    """Return what `packed_text` has after the text of a document: its Markdown and its parts; empty without any."""
+    if not (document.markdown or document.parts):
+        return ""
+    return f"\0{msgspec.json.encode(_MoreTexts(document.markdown, document.parts)).decode()}"
+
+
 def packed_text(document: Document) -> str:
     """Return the text of a document with its Markdown and its parts, which stores keep only as long as the text is needed."""
-    text, more = document.text, _MoreTexts(document.markdown, document.parts)
-    if not (more.markdown or more.parts or "\0" in text):
-        return text
-    return f"{text}\0{msgspec.json.encode(more).decode()}"
+    return document.text + (packed_more(document) or ("\0{}" if "\0" in document.text else ""))
 
 
 def unpack_text(document: Document, packed: str) -> None:
     """Give a document its text, and what is stored with it."""
-    document.text, _, more = packed.rpartition("\0")
-    if not more.startswith("{"):
+    document.text, mark, more = packed.rpartition("\0")
+    if not (mark and more.startswith("{")):
         document.text = packed
         return
     try:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
 
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.boilerplate import learned_blocks
+from crawlspace.crawl.startup import learned_blocks
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.runtime.components.archived_responses import FetchedHtml, archived_html

@@ -14,7 +14,7 @@ from crawlspace.config.extraction import EXTRACT_TOML
 from crawlspace.config.files import read_bytes
 from crawlspace.content.boilerplate import NO_BLOCKS, SiteBlocks
 from crawlspace.content.extraction import MAX_VALUES
-from crawlspace.crawl.boilerplate import learned_blocks
+from crawlspace.crawl.startup import learned_blocks
 from crawlspace.document import Values, values_of
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.components.archived_responses import FetchedHtml, archived_html, html_of_file

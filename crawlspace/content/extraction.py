@@ -165,10 +165,13 @@ class RuledPage:
         for rule in rules:
             for element in _outermost(self.tree, self._elements(self.tree, [rule.css]), ()):
                 key, title = self._named(element, rule.key, steps), self._named(element, rule.title, steps)
-                part = element_part(element, key=key, title=title, keys=keys) if len(found) < MAX_PARTS else None
-                size += 0 if part is None else len(part.text)
-                if part is not None and size <= MAX_TEXT:
-                    found.append(part)
+                part = element_part(element, key=key, title=title, keys=keys)
+                if part is None:
+                    continue
+                size += len(part.text)
+                if len(found) == MAX_PARTS or size > MAX_TEXT:
+                    return found
+                found.append(part)
         return found
 
     @staticmethod

@@ -61,8 +61,7 @@ def heading_parts(elements: Iterable[HtmlElement], *, most: int) -> list[Part]:
 
 def element_part(element: HtmlElement, *, key: str, title: str, keys: dict[str, int]) -> Part | None:
     """Return an element as a part; None if it has no text. Without a key, that is its anchor, or a digest of its text."""
-    blocks = blocks_of(element)
-    text = _joined(blocks)[:MAX_TEXT]
+    text = next(_texts(blocks_of(element), MAX_TEXT), "")[:MAX_TEXT]
     if not text:
         return None
     anchor = anchor_of(element)
@@ -127,18 +126,20 @@ def _sections(blocks: Iterable[TextBlock]) -> Iterator[_Section]:
 
 def _texts(blocks: Sequence[TextBlock], most: int) -> Iterator[str]:
     """Yield the texts of blocks, as many of them together as fit."""
-    text = ""
+    pieces: list[str] = []
+    size = 0
     for block in blocks:
         written = "\n".join(block.lines)
         whole = block.is_whole or len(written) <= most
         for number, piece in enumerate([written] if whole else _pieces(written, most)):
             between = ("\n\n" if block.is_spaced else "\n") if not number else " "
-            if text and len(text) + len(between) + len(piece) > most:
-                yield text
-                text = ""
-            text = f"{text}{between}{piece}" if text else piece
-    if text:
-        yield text
+            if pieces and size + len(between) + len(piece) > most:
+                yield "".join(pieces)
+                pieces, size = [], 0
+            pieces += [between, piece] if pieces else [piece]
+            size += len(piece) + (len(between) if size else 0)
+    if pieces:
+        yield "".join(pieces)
 
 
 def _pieces(text: str, most: int) -> Iterator[str]:
@@ -162,13 +163,6 @@ def _sentences(text: str) -> Iterator[str]:
         begin = end.end()
     if rest := text[begin:].strip():
         yield rest
-
-
-def _joined(blocks: Sequence[TextBlock]) -> str:
-    return "".join(
-        ("" if not number else "\n\n" if block.is_spaced else "\n") + "\n".join(block.lines)
-        for number, block in enumerate(blocks)
-    )
 
 
 def digest_of(text: str) -> str:

@@ -11,12 +11,11 @@ was stored by them is out of date only if its fields differ, so that not all are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 
 from crawlspace.content.headers import PageHeaders
-from crawlspace.document import Document, essence, is_generic, packed_text
+from crawlspace.document import Document, essence, is_generic, packed_more
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.metadata import get_integer
@@ -114,7 +113,7 @@ def _mark(outcome: Outcome, own: int) -> int:
 
 def _hash_of_document(document: Document, own: Mapping[str, str]) -> int:
     shown = (document.title, document.description, document.language)
-    more = packed_text(replace(document, text=""))
+    more = packed_more(document)
     if not (own or more or any(shown)):
         return 0
     return _hash("\0".join((*shown, repr(sorted(own.items())) if own else "", *filter(None, [more]))), _OWN_BITS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import msgspec
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
+from crawlspace.content.boilerplate import SiteBlocks
 from crawlspace.crawl.addresses import KnownAddresses
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.commits import Archiving, WorkerView
@@ -34,6 +35,7 @@ from crawlspace.state.store import MetaStore, Store
 
 CONTENT = "content_hash"
 EXTRACTION = "extraction_rules"
+BOILERPLATE = "boilerplate"
 """Meta: the hash of the extraction rules at the last start, and the fields that they had, as JSON."""
 METADATA_HASH = "metadata_hash"
 
@@ -211,6 +213,22 @@ def applied_extraction(store: Store) -> AppliedRules:
         return msgspec.json.decode(written, type=AppliedRules)
     except msgspec.MsgspecError as error:
         raise damaged(EXTRACTION, written) from error
+
+
+def learned_blocks(store: Store) -> dict[str, SiteBlocks]:
+    """Return the blocks that were learned last, by site. Raises StoreDamaged."""
+    written = store.get_meta(BOILERPLATE)
+    if not written:
+        return {}
+    try:
+        return msgspec.json.decode(written, type=dict[str, SiteBlocks])
+    except msgspec.MsgspecError as error:
+        raise damaged(BOILERPLATE, written) from error
+
+
+def set_learned_blocks(store: Store, learned: Mapping[str, SiteBlocks]) -> None:
+    """Replace what was learned."""
+    store.set_meta(BOILERPLATE, msgspec.json.encode(learned).decode() if learned else "")
 
 
 def content_changed(store: Store, collection: Collection) -> bool:

@@ -26,14 +26,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 import apsw
 
 from crawlspace.clock import Clock, SystemClock
-from crawlspace.document import Document, IndexOrder, Op, packed_text, unpack_text
+from crawlspace.document import Document, IndexOrder, Op, packed_more, unpack_text
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.embedded_schema import (
     APPLICATION_ID,
@@ -252,7 +251,7 @@ class EmbeddedIndex:
             return NO_DOCUMENT
         # Refused before anything is written, so that the index keeps the URL's old document.
         try:
-            more = packed_text(replace(document, text=""))
+            more = packed_more(document)
             size = len("".join(_stored(order.url, document)).encode()) + len(more.encode())
         except UnicodeEncodeError:
             return HALF_SURROGATE

@@ -111,5 +111,9 @@ def test_a_text_of_an_earlier_version_is_read_as_it_is(text: str) -> None:
     assert (found.text, found.parts) == (text, [])
 
 
-def test_a_text_alone_is_stored_as_it_is() -> None:
-    assert packed_text(Document("", text="all of it")) == "all of it"
+@pytest.mark.parametrize("text", ["all of it", "{}", '{"parts": []}', '{"price": 7}', ""])
+def test_a_text_alone_is_stored_and_read_as_it_is(text: str) -> None:
+    assert packed_text(Document("", text=text)) == text
+    found = Document("")
+    unpack_text(found, text)
+    assert found.text == text

@@ -278,7 +278,7 @@ def _storable(document: Document) -> None:
     if document.fields:
         document.fields = _storable_fields(document.fields)
     document.markdown = _text(document.markdown)
-    document.parts = _parts_in(document.parts) if document.parts else []
+    document.parts = _parts_in(document.parts)[:MAX_PARTS] if document.parts else []
     keys = dict[str, int]()
     for part in document.parts:
         part.key = unique_key(_text(part.key), keys)

@@ -11,7 +11,7 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.content import ContentSettings
 from crawlspace.content.boilerplate import BlockCounter, SiteBlocks
 from crawlspace.content.tree import page_tree
-from crawlspace.crawl.boilerplate import set_learned_blocks
+from crawlspace.crawl.startup import set_learned_blocks
 from crawlspace.document import essence
 from crawlspace.runtime.components.archived_responses import FetchedHtml, archived_html
 from crawlspace.state.store import Store

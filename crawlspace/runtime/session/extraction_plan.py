@@ -11,8 +11,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.extraction import ExtractionScope
 from crawlspace.content.boilerplate import NO_BLOCKS
 from crawlspace.content.extraction import RuledPage, extracted
-from crawlspace.crawl.boilerplate import learned_blocks
-from crawlspace.crawl.startup import applied_extraction
+from crawlspace.crawl.startup import applied_extraction, learned_blocks
 from crawlspace.runtime.components.archived_responses import archived_html
 from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl

@@ -16,7 +16,6 @@ from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites,
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.addresses import Located
-from crawlspace.crawl.boilerplate import learned_blocks
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import Engine
@@ -24,7 +23,7 @@ from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, SpiderCode
 from crawlspace.crawl.run import Run, describe_refusal, failing_sites, faults_of
 from crawlspace.crawl.sinks.repair import LostDocuments, Resent
-from crawlspace.crawl.startup import Startup
+from crawlspace.crawl.startup import Startup, learned_blocks
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain

@@ -44,12 +44,12 @@ from crawlspace.state.redis.encoding import (
     decode_all,
     decode_state,
     document_of,
+    kept_document,
     key_bytes,
     number,
     raw,
     understood,
     written,
-    written_document,
 )
 from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.server import redis_errors
@@ -289,7 +289,7 @@ def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
             case UrlRecord():
                 id, checksum = str(one.id), raw(one.checksum or b"")
                 put(Key.LINKS, id, raw(one.links) if one.links else None)
-                put(Key.DOCUMENT, id, one.document and raw(written_document(one.document)))
+                put(Key.DOCUMENT, id, one.document and raw(kept_document(one.document)))
                 fields = compared_fields(one.document.fields, one.inherited) if one.document else None
                 put(Key.FIELDS, id, raw(written(fields)) if fields else None)
                 put(Key.TEXT, checksum, one.text)
@@ -345,7 +345,7 @@ def _row(url: UrlRecord) -> list[object]:
 
 def _packed(url: str, document: Document) -> msgspec.Raw:
     """Return a document in the form that is stored with an order."""
-    return raw(written([url, raw(written_document(document)), packed_text(document), *document.duplicates]))
+    return raw(written([url, raw(kept_document(document)), packed_text(document), *document.duplicates]))
 
 
 def _kept_document(packed: bytes | None) -> Document | None:

@@ -310,7 +310,7 @@ def change_of(change: Change) -> dict[str, object]:
     if change.drops_refused_links:
         encoded["drops"] = True
     if document is not None:
-        encoded["document"] = raw(written_document(document))
+        encoded["document"] = raw(kept_document(document))
         encoded["text"] = packed_text(document)
         fields = compared_fields(document.fields, state.inherited)
         encoded["fields"] = raw(_write(fields) if fields else b"")
@@ -323,7 +323,7 @@ def change_of(change: Change) -> dict[str, object]:
     return encoded
 
 
-def written_document(document: Document) -> bytes:
+def kept_document(document: Document) -> bytes:
     """Return what is stored of a document with its URL."""
     return written({"url": ""} | {name: value for name in KEPT_FIELDS if (value := getattr(document, name))})
 
@@ -333,8 +333,8 @@ def document_of(reply: Sequence[bytes]) -> Document | None:
     if not reply:
         return None
     with understood("a document"):
-        url, written_document, text, *duplicates = reply
-        document = _read_document(written_document)
+        url, kept_document, text, *duplicates = reply
+        document = _read_document(kept_document)
         document.url = url.decode()
         unpack_text(document, text.decode())
         document.duplicates = [other.decode() for other in duplicates]

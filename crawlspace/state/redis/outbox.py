@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from crawlspace.document import Document, IndexOrder, Op, packed_text
-from crawlspace.state.redis.encoding import document_of, number, raw, understood, written_document
+from crawlspace.state.redis.encoding import document_of, kept_document, number, raw, understood
 from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.server import RedisServer
 from crawlspace.state.views import MOST_BYTES_AT_ONCE
@@ -86,4 +86,4 @@ def _parts(document: Document | None) -> list[object] | bool:
     """Return a document, and its text apart; False for none."""
     if document is None:
         return False
-    return [raw(written_document(document)), packed_text(document)]
+    return [raw(kept_document(document)), packed_text(document)]

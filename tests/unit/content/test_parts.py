@@ -115,6 +115,10 @@ def test_a_part_has_the_anchor_of_its_section(name: str) -> None:
     assert sections(html)[-1].anchor == expected
 
 
+def test_the_time_is_proportional_to_the_page_where_parts_are_large_too() -> None:
+    assert is_linear(lambda number: sections("<p>a" * number, 1_000_000), 20_000)
+
+
 def test_keys_of_sections_stay_when_others_come_and_go() -> None:
     before = sections("<h1>M</h1>m<h2>A</h2>a<h2>B</h2>b")
     after = sections("<h1>M</h1>m<h2>New</h2>n<h2>B</h2>b")
