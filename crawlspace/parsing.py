@@ -124,7 +124,7 @@ def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
     """Return a word in lower case that is among `allowed`. Raises SettingError."""
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in allowed:
-        raise SettingError(f"{name} is {quoted(value)}; it must be one of {', '.join(allowed)}")
+        raise SettingError(f"{name} is {quoted(value)}; it must be {_choices(allowed)}")
     return word
 
 
@@ -141,3 +141,10 @@ def _bounds(low: float | None, high: float | None, unit: str = "") -> str:
     if high is not None:
         return f" at most {high}{unit}"
     return ""
+
+
+def _choices(allowed: Sequence[str]) -> str:
+    """Return what a setting may be, as it is said; an empty value is off."""
+    named = [one for one in allowed if one]
+    said = f"one of {', '.join(named)}" if len(named) > 1 else quoted(named[0])
+    return said if len(named) == len(allowed) else f"{said}, or empty for none"

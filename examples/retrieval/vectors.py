@@ -229,7 +229,7 @@ def main() -> None:
     except apsw.Error as error:
         stop(f"{options.index}: {error}")
     except OSError as error:
-        stop(str(error))
+        stop(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -277,6 +277,8 @@ WRONG = [
     ("CRAWLSPACE_URL_TRAILING_SLASH", "strip", "CRAWLSPACE_URL_TRAILING_SLASH is 'strip'; it must be one of add, keep, remove"),
     ("CRAWLSPACE_HASH_ROUTES", "some", "CRAWLSPACE_HASH_ROUTES is 'some'; it must be True or False"),
     ("CRAWLSPACE_SITES", {"a": {"hash_routes": 3}}, "CRAWLSPACE_SITES['a']['hash_routes'] is 3; it must be True or False"),
+    ("CRAWLSPACE_PARTS", "sections", "CRAWLSPACE_PARTS is 'sections'; it must be 'headings', or empty for none"),
+    ("CRAWLSPACE_BOILERPLATE", True, "CRAWLSPACE_BOILERPLATE is True; it must be 'site', or empty for none"),
     ("CRAWLSPACE_URL_FOLD_WWW", True, "CRAWLSPACE_URL_FOLD_WWW is True; it must be one of add, keep, remove"),
     ("CRAWLSPACE_URL_DROP_PARAMETERS", 3, "CRAWLSPACE_URL_DROP_PARAMETERS is 3; it must be a list of words"),
     ("CRAWLSPACE_URL_DROP_PARAMETERS", ["a=1"], "CRAWLSPACE_URL_DROP_PARAMETERS has 'a=1'; it must hold names of parameters"),
