@@ -121,9 +121,9 @@ def choice_of(name: str, value: object, allowed: Sequence[str]) -> list[str]:
 
 
 def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
-    """Return a word in lower case that is among `allowed`. Raises SettingError."""
-    word = value.strip().lower() if isinstance(value, str) else ""
-    if word not in allowed:
+    """Return a word in lower case that is among `allowed`; None is the empty word. Raises SettingError."""
+    given = "" if value is None else value
+    if not isinstance(given, str) or (word := given.strip().lower()) not in allowed:
         raise SettingError(f"{name} is {quoted(value)}; it must be {_choices(allowed)}")
     return word
 
