@@ -57,7 +57,7 @@ _NOT_OF_SITE = frozenset(
         Status.EXCLUDED_HERE,
         Status.PORT_OR_SCHEME,
         Status.UNEXPECTED,
-        Status.NOT_RENDERED,
+        *UNAVAILABLE,
     }
 )
 
@@ -490,8 +490,9 @@ def _is_failure(outcome: Outcome) -> bool:
 def _concerns_site(outcome: Outcome) -> bool:
     """Return whether an outcome is evidence about the site.
 
-    URLs excluded by rules, addresses or robots.txt were not requested, nor are pages without a browser to render them. An unexpected error is
-    mostly a fault in parsing a page of a healthy site; it must not count as a response either, because responses confirm deletions.
+    URLs excluded by rules, addresses or robots.txt were not requested, nor are pages without a browser to render them, and a log-in that is
+    not for a page says nothing of others. An unexpected error is mostly a fault in parsing a page of a healthy site; it must not count as a
+    response either, because responses confirm deletions.
     """
     if outcome.kind is OutcomeKind.GONE:
         return True  # a site may return any status code

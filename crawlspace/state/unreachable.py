@@ -84,7 +84,7 @@ def logged_out(
     """Return the state of a URL that requires a log-in. A pending one becomes failed (616).
 
     It stays due if its site `waits` for another log-in. Else only this page is concerned, and it is due later: in this run if `again_s` is
-    not None, because that is uncertain.
+    not None, because that is uncertain. After that it is no longer due before others, which a person may have asked for.
     """
     if state.state is State.PENDING:
         state = structs.replace(
@@ -95,7 +95,7 @@ def logged_out(
         retries = state.retries + 1
         state = structs.replace(state, next_fetch=now + retry_wait(retries, retry_after_s=again_s, policy=policy))
     elif not waits:
-        state = structs.replace(state, next_fetch=now + round(policy.refresh_min_s))
+        state = structs.replace(state, next_fetch=now + round(policy.refresh_min_s), requested_by=Requester.NOBODY)
     return structs.replace(state, retries=retries, lease_until=None)
 
 

@@ -28,7 +28,7 @@ from crawlspace.crawl.startup import (
 )
 from crawlspace.document import Document, IndexOrder
 from crawlspace.errors import IndexUnavailable
-from crawlspace.model import Held, NewUrl, Source, State, UrlState
+from crawlspace.model import Held, NewUrl, Requester, Source, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.sqlite.store import SqliteStore
@@ -100,9 +100,10 @@ class Web:
         engine.close()
         return engine
 
-    def work(self, engine: Engine) -> None:
-        """Fetch until nothing is left to do at this moment or soon."""
-        while True:
+    def work(self, engine: Engine, *, most: int = 10_000) -> None:
+        """Fetch until nothing is left to do at this moment or soon, with at most so many requests."""
+        before = len(self.asked)
+        while len(self.asked) < before + most:
             fetch = engine.next_fetch()
             if fetch is None:
                 engine.commit()
@@ -120,7 +121,8 @@ class Web:
         url = fetch.state.url
         content = self.pages.get(url, 404)
         if isinstance(content, int):
-            kind = OutcomeKind.FAILED if content in (Status.TIMEOUT, Status.CONNECT_ERROR, 429) else OutcomeKind.GONE
+            passes = content in (Status.TIMEOUT, Status.CONNECT_ERROR, Status.LOGGED_OUT, 429)
+            kind = OutcomeKind.FAILED if passes else OutcomeKind.GONE
             return Outcome(fetch.state.id, url, kind, content, host_failure=content >= 500)
         if fetch.conditional and fetch.state.etag == content:
             return Outcome(fetch.state.id, url, OutcomeKind.UNCHANGED, 304, conditional=True)
@@ -238,6 +240,31 @@ def test_time_outs_are_borne_for_five_runs(web: Web) -> None:
     assert web.held() == {}
     web.crawl(after=31)
     assert "3" not in web.indexed
+
+
+def test_pages_that_nobody_may_see_do_not_take_every_request_of_a_paused_site(web: Web) -> None:
+    """A person wanted them first. They are due again hourly, which is how often the site is requested after so many failures."""
+    web.settings = {"CRAWLSPACE_CONTINUOUS": True, "CRAWLSPACE_REFRESH_MIN": "1h", "CRAWLSPACE_REFRESH_MAX": "1h"}
+    engine = web.open().engine
+    web.work(engine, most=6)
+    engine.commit()
+    closed, well = [f"{HOME}0", f"{HOME}1"], dict(web.pages)
+    ids = [web.of(url).id for url in closed]
+    web.store.revise(ids, lambda state: Change(structs.replace(state, requested_by=Requester.PERSON)), now=int(web.clock.now()))
+    web.pages = dict.fromkeys(well, 500) | dict.fromkeys(closed, int(Status.LOGGED_OUT))
+    web.work(engine, most=50)
+    web.pages = well | dict.fromkeys(closed, int(Status.LOGGED_OUT))
+    web.work(engine, most=50)
+    assert set(web.urls()[-50:]) == set(web.pages)
+
+
+def test_pages_that_nobody_may_see_are_no_failures_of_their_site(web: Web) -> None:
+    closed = [f"{HOME}closed/{number}" for number in range(40)]
+    web.links[HOME] = [*closed, *web.links[HOME]]
+    web.pages |= dict.fromkeys(closed, int(Status.LOGGED_OUT))
+    engine = web.crawl()
+    assert not engine.given_up_sites
+    assert len(web.indexed) == 6
 
 
 def test_a_page_that_links_to_forgotten_urls_gets_an_unconditional_get_next_time(web: Web) -> None:
