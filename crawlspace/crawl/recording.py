@@ -104,6 +104,8 @@ class OutcomeRecorder:
         if outcome.doubted:
             self._keep_page(after, outcome, target, new)
         if outcome.doubted or (outcome.status == Status.REDIRECT_LOOP and after.checksum is not None):
+            for one in new:  # which the store does not learn here: a later link to it may have a smaller depth
+                self._checker.forget(one.key)
             keys, new = self._links_of_kept(state, after, new if outcome.redirect_to is not None else [])
         elif outcome.kind not in _LINKS_STAY:
             after.rules = generation
@@ -143,7 +145,6 @@ class OutcomeRecorder:
         """Return the links of a page that is kept although it redirects, with the target; None: those of the last fetch."""
         if not new:
             return None, []
-        self._checker.forget(new[0].key)  # a link to it may have a smaller depth
         keys, target = self._redirects.links_of_kept(state, new[0], deepest=self._deepest)
         after.etag = after.last_modified = None  # its links must be read again
         return keys, [target, *new[1:]]

@@ -57,6 +57,18 @@ def test_a_page_that_came_back_by_a_long_way_is_not_deleted_by_a_limit(site: Sit
     assert site.indexed == {"", "a", "b", "d"}
 
 
+def test_links_of_a_page_that_is_read_twice_in_a_run_since_it_shows_the_text_of_another(site: Site) -> None:
+    others = {f"{HOME}{number}": f"page {number}" for number in range(30)}
+    site.pages |= others  # on a small site nothing is read twice
+    site.links[HOME] = [A, D, *others]
+    site.crawl()
+    assert depths(site)["c"] == 3
+    site.pages[D], site.links[D] = "a", [C]
+    site.crawl(after=MONTH)
+    assert site.asked_for(D) == 2
+    assert depths(site)["c"] == 2
+
+
 def test_what_is_farther_than_the_limit_leaves_at_the_next_start(site: Site) -> None:
     site.settings = {"DEPTH_LIMIT": 3}
     site.crawl()
