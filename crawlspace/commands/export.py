@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
 
+from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import learned_blocks
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.runtime.components.archived_responses import FetchedHtml, archived_html
 from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput, exactly_one
-from crawlspace.runtime.components.exports import export, read_feeds
+from crawlspace.runtime.components.exports import export, read_feeds, with_states
 from crawlspace.runtime.session.markdown_export import MarkdownOf, export_markdown
 from crawlspace.runtime.session.paths import CollectionPaths, archive_reader, refuse_missing_index
+from crawlspace.state.store import Store
 from crawlspace.text import counted, printable
 
 _EXAMPLE = "scrapy export demo -O demo.jsonl"
@@ -68,8 +70,9 @@ class Command(CollectionCommand):
             print(_written_as_markdown(paths, Path(opts.markdown)), file=sys.stderr)
             return 0
         out = sys.stdout.unescaped if isinstance(sys.stdout, EscapingOutput) else sys.stdout
-        with closing(EmbeddedIndex(paths.index_file, read_only=True)) as index, redirect_stdout(out):
-            number = export(index.documents(paths.name), feeds, paths.settings, name=paths.name)
+        with ExitStack() as stack, redirect_stdout(out):
+            index, store, archive = _opened(paths, stack)
+            number = export(with_states(index.documents(paths.name), store, archive), feeds, paths.settings, name=paths.name)
         if number or paths.settings.getbool("FEED_STORE_EMPTY"):
             where = ", ".join(printable(uri) for uri in feeds)
             done = f"{paths.name}: {counted(number, 'document')} exported to {where}"
@@ -83,14 +86,11 @@ def _written_as_markdown(paths: CollectionPaths, folder: Path) -> str:
     """Export a collection to a folder; return what was done."""
     collection = load_collection(paths.name, paths.settings)
     with ExitStack() as stack:
-        index = stack.enter_context(closing(EmbeddedIndex(paths.index_file, read_only=True)))
-        opened = stack.enter_context(paths.store.reading())
-        archive = None if opened is None else stack.enter_context(closing(archive_reader(paths, opened)))
-
-        learned = learned_blocks(opened.store) if opened is not None and collection.content.boilerplate else {}
+        index, store, archive = _opened(paths, stack)
+        learned = learned_blocks(store) if store is not None and collection.content.boilerplate else {}
 
         def page_of(url: str) -> FetchedHtml | None:
-            state = None if opened is None else opened.store.get(url)
+            state = None if store is None else store.get(url)
             return None if state is None or archive is None else archived_html(state, archive, collection.content)
 
         done = export_markdown(
@@ -103,3 +103,12 @@ def _written_as_markdown(paths: CollectionPaths, folder: Path) -> str:
         f"{paths.name}: {counted(done.written + done.unchanged, 'document')} in {printable(str(folder))}, {done.written:,} written,"
         f" {done.unchanged:,} as before, {done.removed:,} removed"
     )
+
+
+def _opened(paths: CollectionPaths, stack: ExitStack) -> tuple[EmbeddedIndex, Store | None, ArchiveReader | None]:
+    """Open the index, the store and the archive of a collection to read them; the last two are None where there is no store."""
+    index = stack.enter_context(closing(EmbeddedIndex(paths.index_file, read_only=True)))
+    opened = stack.enter_context(paths.store.reading())
+    if opened is None:
+        return index, None, None
+    return index, opened.store, stack.enter_context(closing(archive_reader(paths, opened)))

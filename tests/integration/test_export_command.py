@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
+import zlib
 from io import StringIO
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
 
+from crawlspace.clock import iso
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.urls import document_id
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run
-from tests.integration.stored import FAST, collection
+from tests.integration.stored import ARCHIVED, FAST, collection, make_due
 from tests.sites import Site, html, page, serve, status
 
 RICH = """<html lang=de><title>Stehlampe</title><meta name=description content="Für den Boden"><h1>Große Lampe</h1><h2>Maße</h2>
@@ -63,7 +67,10 @@ def test_a_document_has_the_form_of_a_crawls_export(project: MakeProject, tmp_pa
     expected = lines(crawled)
     assert expected.pop(copy)["title"] == "Desk lamp", "a crawl exports equal pages, too"
     expected[copy.replace("/copy", "/desk")]["duplicates"] = [copy]
-    assert lines(exported) == expected
+    found = lines(exported)
+    for url, item in found.items():
+        assert (item.pop("id"), item.pop("fetched")[:3]) == (document_id(url), "202")
+    assert found == expected
     assert {item["fields"]["dept"] for item in expected.values()} == {"sales"}
 
 
@@ -74,6 +81,29 @@ def test_own_fields_of_an_item_are_among_the_fields(project: MakeProject, tmp_pa
         made.scrapy("export", "extra", "-O", str(tmp_path / "items.jsonl")).succeeded()
         item = lines(tmp_path / "items.jsonl")[server.url()]
     assert (item["title"], item["fields"]["price"]) == ("Home", "7")
+
+
+def test_a_document_says_when_its_page_was_fetched_and_where_it_is_archived(project: MakeProject, tmp_path: Path) -> None:
+    site = Site(SITE)
+    with serve(site) as server:
+        demo = project(collection(server.url(), settings=ARCHIVED))
+        demo.crawl("demo").succeeded()
+        before = int(time())
+        site |= {"/": page("Home", text="all our lamps and shades", links=["/desk", "/floor"]), "/floor": status(503)}
+        make_due(demo)
+        demo.crawl("demo", "-s", "RETRY_TIMES=0")
+        demo.scrapy("export", "demo", "-O", str(tmp_path / "all.jsonl")).succeeded()
+        found = {url.removeprefix(server.url("/")): item for url, item in lines(tmp_path / "all.jsonl").items()}
+    assert {name: item.get("fetched", "") >= iso(before) for name, item in found.items()} == {
+        "": True,
+        "desk": True,
+        "floor": False,
+    }
+    assert "fetched" not in found["floor"], "it fails"
+    for name, words in {"": "shades", "floor": "Sie steht"}.items():
+        file, _, offset = found[name]["content_place"].rpartition(":")
+        (path,) = demo.data.rglob(file)
+        assert words in zlib.decompressobj(wbits=31).decompress(path.read_bytes()[int(offset) :]).decode()
 
 
 def test_only_what_belongs_to_the_collection_is_exported(demo: Project, run: Run) -> None:

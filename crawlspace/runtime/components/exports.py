@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -30,12 +31,17 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from w3lib.url import file_uri_to_path
 
+from crawlspace.archive.reader import ArchiveReader
+from crawlspace.clock import iso
 from crawlspace.document import Document
 from crawlspace.errors import ConfigError, CrawlspaceError, ExportError, UsageError
 from crawlspace.index.orders import written_document
+from crawlspace.model import State
 from crawlspace.private_files import real_path
 from crawlspace.runtime.components.replaced_file import ReplacedFile, is_replaceable
 from crawlspace.runtime.components.scrapy_internals import ExportHook
+from crawlspace.state.store import Store
+from crawlspace.urls import document_id
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
@@ -233,18 +239,55 @@ class JsonLinesExporter(JsonLinesItemExporter):
         self._whole = self.fields_to_export is None and not self.indent and self.encoding == "utf-8"
 
     def export_item(self, item: Any) -> None:
-        if type(item) is Document and self._whole:
-            self.file.write(_ENCODER.encode(written_document(item)) + b"\n")
-            return
-        written = dict(self.get_serialized_fields(item))
-        if type(item) is Document and self.fields_to_export is None:
-            written = written_document(item)
+        if type(item) in (Document, IndexedDocument) and self.fields_to_export is None:
+            written = _written(item)
+            if self._whole:
+                self.file.write(_ENCODER.encode(written) + b"\n")
+                return
+        else:
+            written = dict(self.get_serialized_fields(item))
         line = self.encoder.encode(written) + "\n"
         # own parsing may leave halves of surrogate pairs
         self.file.write(line.encode(self.encoding or "utf-8", "replace"))
 
 
 # --- index export --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class IndexedDocument(Document):
+    """A document of the index, with what the collection knows of its page."""
+
+    id: str = ""
+    fetched: str = ""
+    """Time of the last fetch that showed the page to be like this, in UTC; empty while it fails, or its deletion is held."""
+    content_place: str = ""
+    """File and offset of its record in the archive; empty where it has none."""
+
+
+_OF_DOCUMENT = tuple(one.name for one in fields(Document))
+
+
+def with_states(documents: Iterable[Document], store: Store | None, archive: ArchiveReader | None) -> Iterator[IndexedDocument]:
+    """Yield documents of the index with the id, the time of the fetch and the place in the archive of each."""
+    for document in documents:
+        found = IndexedDocument(**{name: getattr(document, name) for name in _OF_DOCUMENT}, id=document_id(document.url))
+        state = None if store is None else store.get(document.url)
+        if state is not None and state.state is State.DONE and state.held is None and state.fetched_at is not None:
+            found.fetched = iso(state.fetched_at)
+        if state is not None and state.archived is not None and archive is not None and state.checksum is not None:
+            location = archive.location(state.archived)
+            found.content_place = "" if location is None else f"{location.file}:{location.offset}"
+        yield found
+
+
+def _written(document: Document) -> dict[str, object]:
+    """Return a document as JSON has it, without the time and the place if they are not known."""
+    written = written_document(document)
+    if isinstance(document, IndexedDocument):
+        more = {"id": document.id, "fetched": document.fetched, "content_place": document.content_place}
+        written |= {name: value for name, value in more.items() if value}
+    return written
 
 
 _AT_ONCE = 200
