@@ -57,7 +57,7 @@ _NOT_OF_SITE = frozenset(
         Status.EXCLUDED_HERE,
         Status.PORT_OR_SCHEME,
         Status.UNEXPECTED,
-        *UNAVAILABLE,
+        Status.NOT_RENDERED,
     }
 )
 
@@ -358,8 +358,11 @@ def excluded_status(decision: Decision, state: UrlState, *, space: CrawlSpace, g
 
 
 def site_failed(outcome: Outcome) -> bool | None:
-    """Return whether a site failed; None if the outcome is no evidence about it. Redirect loops don't mean that it is overloaded."""
-    if not _concerns_site(outcome):
+    """Return whether a site failed; None if the outcome is no evidence about it, as where a log-in is not for a page.
+
+    Redirect loops don't mean that it is overloaded.
+    """
+    if not _concerns_site(outcome) or outcome.status == Status.LOGGED_OUT:
         return None
     return _is_failure(outcome) and outcome.status != Status.REDIRECT_LOOP
 
@@ -490,9 +493,8 @@ def _is_failure(outcome: Outcome) -> bool:
 def _concerns_site(outcome: Outcome) -> bool:
     """Return whether an outcome is evidence about the site.
 
-    URLs excluded by rules, addresses or robots.txt were not requested, nor are pages without a browser to render them, and a log-in that is
-    not for a page says nothing of others. An unexpected error is mostly a fault in parsing a page of a healthy site; it must not count as a
-    response either, because responses confirm deletions.
+    URLs excluded by rules, addresses or robots.txt were not requested, nor are pages without a browser to render them. An unexpected error is
+    mostly a fault in parsing a page of a healthy site; it must not count as a response either, because responses confirm deletions.
     """
     if outcome.kind is OutcomeKind.GONE:
         return True  # a site may return any status code
