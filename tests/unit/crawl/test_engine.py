@@ -48,6 +48,7 @@ class Web:
     """Pages by URL: a title, which is the whole content, a status, or an exception's status; and the collection that crawls it."""
 
     spider = SpiderCode()
+    most_requests = 10_000
 
     def __init__(self, folder: Path, store: Store, **settings: object) -> None:
         self.folder = folder
@@ -100,10 +101,10 @@ class Web:
         engine.close()
         return engine
 
-    def work(self, engine: Engine, *, most: int = 10_000) -> None:
-        """Fetch until nothing is left to do at this moment or soon, with at most so many requests."""
+    def work(self, engine: Engine) -> None:
+        """Fetch until nothing is left to do at this moment or soon, with at most `most_requests`."""
         before = len(self.asked)
-        while len(self.asked) < before + most:
+        while len(self.asked) < before + self.most_requests:
             fetch = engine.next_fetch()
             if fetch is None:
                 engine.commit()
@@ -246,15 +247,17 @@ def test_pages_that_nobody_may_see_do_not_take_every_request_of_a_paused_site(we
     """A person wanted them first. They are due again hourly, which is how often the site is requested after so many failures."""
     web.settings = {"CRAWLSPACE_CONTINUOUS": True, "CRAWLSPACE_REFRESH_MIN": "1h", "CRAWLSPACE_REFRESH_MAX": "1h"}
     engine = web.open().engine
-    web.work(engine, most=6)
+    web.most_requests = 6
+    web.work(engine)
     engine.commit()
     closed, well = [f"{HOME}0", f"{HOME}1"], dict(web.pages)
     ids = [web.of(url).id for url in closed]
     web.store.revise(ids, lambda state: Change(structs.replace(state, requested_by=Requester.PERSON)), now=int(web.clock.now()))
-    web.pages = dict.fromkeys(well, 500) | dict.fromkeys(closed, int(Status.LOGGED_OUT))
-    web.work(engine, most=50)
+    web.most_requests = 50
+    web.pages = {url: int(Status.LOGGED_OUT) if url in closed else 500 for url in well}
+    web.work(engine)
     web.pages = well | dict.fromkeys(closed, int(Status.LOGGED_OUT))
-    web.work(engine, most=50)
+    web.work(engine)
     assert set(web.urls()[-50:]) == set(web.pages)
 
 
