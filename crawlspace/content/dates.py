@@ -11,6 +11,17 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _ISO = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d))?(?:\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?")
 _DAY = re.compile(r"(\d{4})(?:([/.])(\d\d?)\2(\d\d?)|(\d\d)(\d\d))(?![\d:])")
 _DAY_FIRST = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})(?![\d.])")
+_MONTH = (
+    r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?"
+    r"|dec(?:ember)?)\.?"
+)
+_ENGLISH = re.compile(
+    rf"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,? )?"
+    rf"(?:{_MONTH} (\d\d?)(?:st|nd|rd|th)?|(\d\d?)(?:st|nd|rd|th)? {_MONTH}),? (\d{{4}})"
+    r"(?:,?(?: at)? (\d\d?):(\d\d)(?::(\d\d))?(?: ?([ap])\.?m\.?)?)?",
+    re.IGNORECASE,
+)
+"""A day with the English name of its month, and perhaps a time."""
 _BASIC = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)?(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?")
 """ISO 8601 without separators."""
 _PDF = re.compile(r"(?:D:)?\s*(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?\s*(Z|[+-]\d\d'?(?:\d\d)?)?")
@@ -31,17 +42,33 @@ def http_time(text: str) -> str:
 
 
 def written_time(text: str) -> str:
-    """Return a time as pages write it: in ISO 8601, as a day (2024/5/1, 20240501, 1.5.2024), a year, or as in HTTP. Empty for anything else."""
+    """Return a time as pages write it; empty for anything else.
+
+    That is in ISO 8601, as a day (2024/5/1, 20240501, 1.5.2024, May 1, 2024, 1 May 2024), a year, or as in HTTP.
+    """
     text = text.strip()
     if re.fullmatch(r"[12]\d{3}", text):
         return text
     if (match := _BASIC.fullmatch(text)) is not None:
         return _time(match.groups())
+    if (match := _ENGLISH.fullmatch(" ".join(text.split()))) is not None:
+        return _english_time(match)
     if (match := _DAY_FIRST.match(text)) is not None:
         text = f"{match[3]}-{match[2]:0>2}-{match[1]:0>2}"
     elif (match := _DAY.match(text)) is not None:
         text = f"{match[1]}-{match[3] or match[5]:0>2}-{match[4] or match[6]:0>2}"
     return iso_time(text) or http_time(text)
+
+
+def _english_time(match: re.Match[str]) -> str:
+    """Return the time of a match of `_ENGLISH`; a day where it has none."""
+    month, day = _MONTHS.index((match[1] or match[4])[:3].title()) + 1, match[2] or match[3]
+    if match[6] is None:
+        return iso_time(f"{match[5]}-{month:02}-{day:0>2}")
+    hour = int(match[6])
+    if match[9]:
+        hour = hour % 12 + (12 if match[9] in "pP" else 0)
+    return _time((match[5], str(month), day, str(hour), match[7], match[8], None))
 
 
 def iso_time(text: str) -> str:

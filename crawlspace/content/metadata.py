@@ -42,21 +42,31 @@ _PAGES = frozenset("AboutPage CheckoutPage CollectionPage ContactPage ItemPage S
 
 _OPEN_GRAPH = {
     "author": ("article:author", "book:author"),
-    "published": ("article:published_time", "book:release_date", "og:published_time"),
-    "modified": ("article:modified_time", "og:updated_time", "og:modified_time"),
+    "published": (
+        "article:published_time",
+        "article:published",
+        "book:release_date",
+        "og:published_time",
+        "og:article:published_time",
+    ),
+    "modified": ("article:modified_time", "article:modified", "og:updated_time", "og:modified_time", "og:article:modified_time"),
     "keywords": ("article:tag", "book:tag", "video:tag"),
     "site_name": ("og:site_name",),
     "image": ("og:image", "og:image:secure_url", "og:image:url"),
     "type": ("og:type",),
 }
 _META = {
-    "author": "author authors dc.creator dcterms.creator dc.author citation_author parsely-author sailthru.author".split(),
+    "author": "author authors dc.creator dcterms.creator dc.author citation_author parsely-author sailthru.author article_author".split(),
     "published": (
         "dcterms.issued dc.date.issued dc.issued dcterms.created dc.date.created dc.created citation_publication_date citation_date"
         " datepublished date dc.date dcterms.date pubdate publishdate publish-date publish_date publication_date parsely-pub-date"
-        " sailthru.date"
+        " sailthru.date cxenseparse:recs:publishtime article_date_original published_time published-date published_date date_published"
+        " publish_time datecreated date_created originalpublicationdate"
     ).split(),
-    "modified": "dcterms.modified dc.date.modified dc.modified datemodified last-modified lastmod revised".split(),
+    "modified": (
+        "dcterms.modified dc.date.modified dc.modified datemodified last-modified lastmod lastmodified revised modified modified_time"
+        " updated_time modificationdate revision_date article_date_updated"
+    ).split(),
     "keywords": ("keywords", "news_keywords", "dc.subject", "dcterms.subject", "citation_keywords"),
     "site_name": ("application-name",),
     "image": ("twitter:image", "twitter:image:src", "thumbnail"),
