@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
+from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.crawl.redirects import (
     CookieRetries,
@@ -78,6 +79,8 @@ class OutcomePolicy:
         self._changed: dict[str, Health] = {}
         self._moves = Moves()
         self._cookie_retries = CookieRetries()
+        self._texts_before: Recent[bytes, bytes] = Recent(_KEPT)
+        """By the checksum of a text that a duplicate has shown first, that of the text before: see `_changes_with_others`."""
         self._small: dict[str, bool] = {}
         """By site, computed before any of its pages was found missing: see `_is_small`."""
         self.deleted = 0
@@ -201,7 +204,17 @@ class OutcomePolicy:
 
     def _has_other(self, state: UrlState, outcome: Outcome) -> bool:
         """Return whether another URL has the text that a document has now."""
-        return self._displacements.is_lost(structs.replace(state, checksum=outcome.checksum, canonical=None))
+        after = structs.replace(state, checksum=outcome.checksum, canonical=None)
+        return not self._changes_with_others(state, after) and self._displacements.is_lost(after)
+
+    def _changes_with_others(self, state: UrlState, after: UrlState) -> bool:
+        """Return whether the document of a URL changes as an equal page did before, which has been in the index for that text since.
+
+        The index had one document of both, and will have one again: none is lost.
+        """
+        assert after.checksum is not None
+        is_equal = state.canonical is None and after.canonical is None
+        return is_equal and state.checksum is not None and self._texts_before.get(after.checksum) == state.checksum
 
     def rebuild(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
         """Return the same for an outcome rebuilt from a stored response, which is no evidence about the site."""
@@ -235,7 +248,14 @@ class OutcomePolicy:
         What the page shows is kept with it, so that the next fetch is trusted if it shows the same.
         """
         displacements, after = self._displacements, transition.state
-        if state.held is Held.MANY and state.indexed and state.state in (State.DONE, State.FAILED):
+        assert after.checksum is not None
+        is_other = after.checksum != state.checksum
+        if is_other and state.checksum is not None and not state.indexed and not displacements.is_lost(after):
+            self._texts_before.put(after.checksum, state.checksum)
+        if is_other and self._changes_with_others(state, after):
+            beyond = False
+            displacements.note_uncounted(after)
+        elif state.held is Held.MANY and state.indexed and state.state in (State.DONE, State.FAILED):
             beyond = (after.checksum, after.canonical) != (state.checksum, state.canonical) and displacements.is_lost(after)
         else:
             beyond = displacements.is_beyond(state, after, room=self._room())
@@ -282,8 +302,7 @@ class OutcomePolicy:
 
     def recorded(self, displaced: int) -> None:
         """Update the counts after a successful write that displaced `displaced` documents."""
-        self._displacements.end()
-        self.deleted += displaced
+        self.deleted += max(0, displaced - self._displacements.end())
 
     def know(self, site: str, health: Health) -> None:
         """Update the health of a site that another process has fetched from."""
@@ -385,6 +404,9 @@ class _Displaced:
     pages: set[int] = field(default_factory=set)
     """Keys of documents without another canonical page."""
 
+    uncounted: int = 0
+    """Number of displaced documents that don't count as deletions."""
+
     @property
     def count(self) -> int:
         return self.lost + len(self.unclear)
@@ -432,6 +454,12 @@ class Displacements:
                 return True
         return self._store.is_duplicate(after.id, checksum=after.checksum, canonical=after.canonical)
 
+    def note_uncounted(self, after: UrlState) -> None:
+        """Note that a displacement will be no deletion, if the store has the other document; else it will not count it."""
+        assert after.checksum is not None
+        if all(after.checksum not in batch.first for batch in (self._written, self._gathered)):
+            self._gathered.uncounted += 1
+
     def add(self, after: UrlState) -> None:
         """Add a document that will be recorded."""
         assert after.checksum is not None
@@ -443,16 +471,19 @@ class Displacements:
         """Start writing the collected batch; the store has the one before."""
         self._written, self._gathered = self._gathered, _Displaced()
 
-    def end(self) -> None:
-        """End a successful write; the store's counts include it."""
+    def end(self) -> int:
+        """End a successful write, which the store's counts include; return how many of its displacements are no deletions."""
+        uncounted = self._written.uncounted
         self._written.unclear.clear()
-        self._written.lost = 0
+        self._written.lost = self._written.uncounted = 0
+        return uncounted
 
     def merge_back(self) -> None:
         """Merge the batch that could not be written into the one being collected."""
         before, after = self._written, self._gathered
         before.unclear += after.unclear
         before.lost += after.lost
+        before.uncounted += after.uncounted
         before.first = {**after.first, **before.first}
         before.pages |= after.pages
         self._written, self._gathered = _Displaced(), before

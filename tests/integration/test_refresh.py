@@ -230,4 +230,5 @@ def test_what_a_document_is_shown_by_follows_the_next_fetch(
 def document(demo: Project) -> dict[str, object]:
     (line,) = demo.scrapy("export", "demo", "-O", "-:jsonl").succeeded().stdout.splitlines()
     found: dict[str, object] = json.loads(line)
+    del found["fetched"]
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
@@ -12,9 +13,10 @@ from crawlspace.crawl.run import FetchPage
 from crawlspace.document import Document
 from crawlspace.model import Held, State
 from crawlspace.outcome import Outcome, OutcomeKind
+from crawlspace.state.changes import Change
 from crawlspace.state.store import Store
 from tests.draining import drain_all
-from tests.unit.crawl.test_engine import HOME, Web
+from tests.unit.crawl.test_engine import DAY, HOME, Web
 from tests.unit.crawl.test_redirects import MONTH, To, make_due, site
 
 OTHER = "http://b.example/"
@@ -111,6 +113,40 @@ def test_a_canonical_link_to_the_front_page_everywhere(web: TwoHosts) -> None:
         web.pages[url] = f"new {web.pages[url]}"
     web.crawl(after=30)
     assert (web.there, web.held()) == (set(web.theirs), {})
+
+
+def test_equal_pages_that_change_together_lose_nothing(web: TwoHosts) -> None:
+    """Whichever of two is fetched first: the index has one document of both before and after."""
+    copies = [f"{HOME}folder/print/{number}.html" for number in range(PAGES)]
+    web.links[HOME] = [*web.theirs, *copies]
+    web.pages |= {HOME: "home, with more links", **{copy: f"text {number}" for number, copy in enumerate(copies)}}
+    web.crawl(after=30)
+    web.crawl(after=30)
+    assert (web.there, web.held()) == (set(web.theirs), {})
+    pages = {url: f"new {number}" for urls in (web.theirs, copies) for number, url in enumerate(urls)}
+    web.pages |= pages
+    web.clock.advance(30 * DAY)
+    first = int(web.clock.now()) - 40 * DAY
+    ids = [web.of(copy).id for copy in copies]
+    web.store.revise(ids, lambda state: Change(structs.replace(state, next_fetch=first)), now=int(web.clock.now()))
+    engine = web.crawl()
+    urls = [url for url in web.urls() if url in pages]
+    assert urls[:PAGES] == copies, "the duplicates come first"
+    assert len(urls) == 2 * PAGES, "and nothing is doubted"
+    assert (web.there, web.held()) == (set(web.theirs), {})
+    assert not set(web.sink.documents) & set(copies)
+    assert {document.text for document in web.sink.documents.values()} == {"home, with more links", "other", *pages.values()}
+    assert engine.withheld == 0
+
+
+def test_a_text_that_the_index_had_before_is_not_that_of_pages_that_change_together(web: TwoHosts) -> None:
+    copies = [f"{HOME}folder/print/{number}.html" for number in range(PAGES)]
+    web.links[HOME] = [*web.theirs, *copies]
+    web.pages |= {HOME: "home, with more links", **{copy: f"text {number}" for number, copy in enumerate(copies)}}
+    web.crawl(after=30)
+    web.pages |= dict.fromkeys([*web.theirs, *copies], "please log in")
+    web.crawl(after=30)
+    assert len(web.there) >= PAGES - LIMIT
 
 
 def test_documents_displaced_by_others_count_too(web: TwoHosts) -> None:
