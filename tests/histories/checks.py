@@ -25,9 +25,10 @@ _LARGE_SITE = 20
 class CheckedCollection(Collection):
     def _at_rest(self, states: Mapping[str, UrlState], index: Mapping[str, Indexed]) -> Iterator[str]:
         """Yield differences between index and store, and within the store, after a crawl that finished."""
+        self._not_rebuilt &= {url for url, state in states.items() if state.held is Held.RULES}
         rows = {url for url, state in states.items() if state.indexed}
         left = self._crawler.left_to_others(states.values())
-        for url in sorted(rows - index.keys()):
+        for url in sorted(rows - index.keys() - self._not_rebuilt):
             yield f"MISSING {url}: indexed by the store, not in the index"
         for url in sorted(index.keys() - rows):
             if url not in left:

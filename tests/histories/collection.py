@@ -70,6 +70,8 @@ class Collection:
         """Forget the past."""
         self._lost: dict[str, Indexed] = {}
         """Own documents, as they were, that the other collection has pushed last and deleted. They come back after its next start."""
+        self._not_rebuilt: set[str] = set()
+        """What a lost index did not get back from the archive, which lacks it, and not by a fetch, since the rules hold it."""
         self._has_had: set[str] = set()
         """URLs that were ever a document of this collection."""
         self._answers_for: set[str] = set()
@@ -163,7 +165,7 @@ class Collection:
         kept = [
             self._crawler.kept(state, self._configuration)
             for state in states.values()
-            if state.held is not None and state.checksum is not None
+            if state.held is not None and state.checksum is not None and state.url not in self._not_rebuilt
         ]
         kept += [
             replace(self._crawler.kept(state, self._configuration), reason=EARLIER_VERSION)
@@ -189,6 +191,7 @@ class Collection:
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
         # what was left to another crawler, and came back as a page that is not shown, is not decided again either
         left |= {url for url in forbidden if url in states and states[url].checksum is None and not states[url].indexed}
+        left |= self._not_rebuilt
         left |= {url for url in self._returned if _has_failed(states.get(url))}
         left |= {url for url in self._discarded if host_of(url) in dead and self._is_as_discarded(states.get(url))}
         if walled:  # one that came back to such a site and fails: that is temporary, or its deletion is held

@@ -73,7 +73,9 @@ class ArchivedCollection(CheckedCollection):
         for url in sorted(before.keys() | after.keys()):
             was, now = before.get(url), after.get(url)
             if now is None and url in self._known and is_to_be_archived(self._known[url]):
-                continue  # it is counted as not archived, and fetched by the next crawl
+                if self._known[url].held is Held.RULES:  # else the next crawl fetches it
+                    self._not_rebuilt.add(url)
+                continue
             # It is sent with what is known of it now. What was held is in the index as it was sent before; equal pages are apart since then.
             held = url in self._kept or (url in self._known and self._known[url].held is not None)
             seen = [one and (key(one.title, one.text), held or (one.duplicates, one.field)) for one in (was, now)]
