@@ -204,7 +204,8 @@ class Collection:
         changed = self._other._has_had  # by the other collection, whose document it was after this one's, or deleted by it
         elsewhere = {url: None if url in changed else was for url, was in self._elsewhere.items()}
         of_other = {url for url, owner in self._crawler.owners().items() if owner != self._crawler.name} | self._lost.keys()
-        held_by_other = {url for url in of_other if url in self._other._known and self._other._known[url].held is not None}
+        theirs = {url: self._other._known[url] for url in of_other if url in self._other._known}
+        held_by_other = {url for url, state in theirs.items() if state.held is not None or has_earlier_version(state)}
         return Past(kept, elsewhere, left, of_other, self._returned, held_by_other, tomorrow, inherited)
 
     def _is_as_discarded(self, state: UrlState | None) -> bool:
