@@ -249,12 +249,8 @@ class OutcomePolicy:
         """
         displacements, after = self._displacements, transition.state
         assert after.checksum is not None
-        is_other = after.checksum != state.checksum
-        if is_other and state.checksum is not None and not state.indexed and not displacements.is_lost(after):
-            self._texts_before.put(after.checksum, state.checksum)
-        if is_other and self._changes_with_others(state, after):
+        if self._changes_with_others(state, after):
             beyond = False
-            displacements.note_uncounted(after)
         elif state.held is Held.MANY and state.indexed and state.state in (State.DONE, State.FAILED):
             beyond = (after.checksum, after.canonical) != (state.checksum, state.canonical) and displacements.is_lost(after)
         else:
@@ -263,6 +259,13 @@ class OutcomePolicy:
         if beyond:
             after.detail = kept_detail(outcome.detail)
             return withhold(state, transition)
+        if (
+            state.checksum is not None
+            and not state.indexed
+            and state.checksum != after.checksum
+            and not displacements.is_lost(after)
+        ):
+            self._texts_before.put(after.checksum, state.checksum)
         displacements.add(after)
         return transition
 
@@ -302,7 +305,8 @@ class OutcomePolicy:
 
     def recorded(self, displaced: int) -> None:
         """Update the counts after a successful write that displaced `displaced` documents."""
-        self.deleted += max(0, displaced - self._displacements.end())
+        self._displacements.end()
+        self.deleted += displaced
 
     def know(self, site: str, health: Health) -> None:
         """Update the health of a site that another process has fetched from."""
@@ -331,6 +335,7 @@ class OutcomePolicy:
     def _reset_counts(self) -> None:
         self._since = self._clock.now()
         self.deleted = 0
+        self._texts_before.clear()
         self._small.clear()
         counts = self._store.counts()
         self._most = self._deletion_limit.most(counts.indexed)
@@ -404,9 +409,6 @@ class _Displaced:
     pages: set[int] = field(default_factory=set)
     """Keys of documents without another canonical page."""
 
-    uncounted: int = 0
-    """Number of displaced documents that don't count as deletions."""
-
     @property
     def count(self) -> int:
         return self.lost + len(self.unclear)
@@ -454,12 +456,6 @@ class Displacements:
                 return True
         return self._store.is_duplicate(after.id, checksum=after.checksum, canonical=after.canonical)
 
-    def note_uncounted(self, after: UrlState) -> None:
-        """Note that a displacement will be no deletion, if the store has the other document; else it will not count it."""
-        assert after.checksum is not None
-        if all(after.checksum not in batch.first for batch in (self._written, self._gathered)):
-            self._gathered.uncounted += 1
-
     def add(self, after: UrlState) -> None:
         """Add a document that will be recorded."""
         assert after.checksum is not None
@@ -471,19 +467,16 @@ class Displacements:
         """Start writing the collected batch; the store has the one before."""
         self._written, self._gathered = self._gathered, _Displaced()
 
-    def end(self) -> int:
-        """End a successful write, which the store's counts include; return how many of its displacements are no deletions."""
-        uncounted = self._written.uncounted
+    def end(self) -> None:
+        """End a successful write; the store's counts include it."""
         self._written.unclear.clear()
-        self._written.lost = self._written.uncounted = 0
-        return uncounted
+        self._written.lost = 0
 
     def merge_back(self) -> None:
         """Merge the batch that could not be written into the one being collected."""
         before, after = self._written, self._gathered
         before.unclear += after.unclear
         before.lost += after.lost
-        before.uncounted += after.uncounted
         before.first = {**after.first, **before.first}
         before.pages |= after.pages
         self._written, self._gathered = _Displaced(), before

@@ -116,7 +116,7 @@ def test_a_canonical_link_to_the_front_page_everywhere(web: TwoHosts) -> None:
 
 
 def test_equal_pages_that_change_together_lose_nothing(web: TwoHosts) -> None:
-    """Whichever of two is fetched first: the index has one document of both before and after."""
+    """The index has one document of both before and after, also where the duplicates are fetched first."""
     copies = [f"{HOME}folder/print/{number}.html" for number in range(PAGES)]
     web.links[HOME] = [*web.theirs, *copies]
     web.pages |= {HOME: "home, with more links", **{copy: f"text {number}" for number, copy in enumerate(copies)}}
