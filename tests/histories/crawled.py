@@ -413,6 +413,8 @@ class CrawledCollection(SearchedCollection):
         self._report.met["directives that apply by then, or don't"] += changes and is_known
         self._say(f"all documents are extracted again, {'with other settings, ' if changes else ''}killed {kills} times")
         self._look()
+        if kills:  # that two equal pages change together is not known after a kill, so the second may be held as it was
+            crawler.held_midway |= {one.checksum for one in self._known.values() if one.held is Held.MANY and one.checksum}
         awaits_fetch = changes and any(one.held is Held.MANY for one in self._known.values())  # its next fetch ends that
         self._index_before = self._index_before and self._index()
         if (is_known or not changes) and not awaits_fetch:

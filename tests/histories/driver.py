@@ -86,6 +86,8 @@ class SimulatedCrawler(IndexFile):
         self._memory_sink = MemorySink(EMBEDDED)
         self.edition = 0
         """Of the spider's code that divides pages into parts."""
+        self.held_midway: set[bytes] = set()
+        """Checksums of documents that a killed extraction left as they were, held for too many deletions: of an earlier edition."""
         self.by_spider = False
         """The project's own spider makes outcomes of the answers."""
         self.ends_sessions = False
@@ -234,7 +236,8 @@ class SimulatedCrawler(IndexFile):
         found = [with_parts(now, parts_of(text, edition)) for edition in range(EDITIONS)]
         if host_of(state.url) in configuration.logins:
             found = [checksum_behind_login(one) or one for one in found]
-        key = None if state.checksum in found else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
+        is_found = state.checksum in found and state.checksum not in self.held_midway
+        key = None if is_found else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
         return HeldDocument(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
 
