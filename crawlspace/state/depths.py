@@ -82,7 +82,8 @@ class NewDepth(NamedTuple):
 
 LEADING = frozenset({State.PENDING, State.DONE, State.REDIRECTED, State.FAILED})
 
-_UNANSWERED = frozenset({State.FAILED, State.PENDING})
+UNANSWERED = frozenset({State.FAILED, State.PENDING})
+"""States of URLs whose last request, if any, has failed: they have the links of an earlier answer."""
 
 
 def leads_on(state: int, status: int | None) -> bool:
@@ -97,12 +98,12 @@ def leads_again(before: int, status_before: int | None, now: int, status: int | 
 
 def may_redirect(state: int, *, has_document: bool) -> bool:
     """Return whether a URL is a redirect, or may have been one before it failed or was excluded, and has not answered since."""
-    return state == State.REDIRECTED or (state in _UNANSWERED and not has_document)
+    return state == State.REDIRECTED or (state in UNANSWERED and not has_document)
 
 
 def is_deeper(before: int, now: int, *, had_document: bool) -> bool:
     """Return whether the links of a URL are deeper in the second state: a redirect has become a page."""
-    return may_redirect(before, has_document=had_document) and now != State.REDIRECTED and now not in _UNANSWERED
+    return may_redirect(before, has_document=had_document) and now != State.REDIRECTED and now not in UNANSWERED
 
 
 def reach_of(depth: int, state: int) -> int:

@@ -20,7 +20,7 @@ from crawlspace.crawl.admission import CandidateChecker
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.limits import Limits
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.depths import ANY_PAGE, DepthMark, NewDepth, UrlDepth, least_reach
+from crawlspace.state.depths import ANY_PAGE, UNANSWERED, DepthMark, NewDepth, UrlDepth, least_reach, merged
 from crawlspace.state.due_times import at_once
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.lifecycle import pending_again
@@ -31,7 +31,7 @@ from crawlspace.status import OUT_OF_SPACE
 RUN = "run"
 """Meta: the number of the last completed run."""
 ANY_GIVER = "depths_any"
-"""Meta: 1 if so many pages left the crawl space that the URLs they link to were not marked."""
+"""Meta: 1 if the rules have changed: so many pages may have left the crawl space, or come back, that the URLs they link to were not marked."""
 DEEPER = "depths_beyond_limit"
 """Meta: 1 if URLs are deeper than DEPTH_LIMIT since their depths were computed again, so that the next start excludes them."""
 BATCH = 5_000
@@ -58,7 +58,9 @@ class FoundDepths:
     outside: list[int] = field(default_factory=list)
     """Keys of URLs outside the crawl space whose depth came from one that has another now: they are settled once readmitted."""
     nearer: list[int] = field(default_factory=list)
-    """Keys of URLs with a smaller depth through a former orphan; among `lowered`."""
+    """Keys of URLs with a smaller depth through a former orphan, or an unanswered page; among `lowered`."""
+    unknown: dict[int, int] = field(default_factory=dict)
+    """Depths by key of URLs that an unanswered page links to, and that are not stored: they may be found again by a page that is farther."""
     linked_again: list[int] = field(default_factory=list)
     """Ids of orphans that are linked again."""
     checked: int = 0
@@ -86,14 +88,17 @@ def find(store: Store, *, starts: Collection[int], run: int) -> FoundDepths:
     found = FoundDepths()
     marks = store.depth_marks()
     roots, missing = _roots(store, marks, found)
-    if not roots:
+    unanswered = list[UrlDepth]()
+    if store.get_meta(ANY_GIVER):
+        roots += _without_giver(store, unanswered)
+    if not roots and not unanswered:
         return found
-    marked = _Marked(roots)
+    marked = _Marked(one for one in roots if one.status not in OUT_OF_SPACE)
     outside = _add_dependent(store, marked)
     seen = _apply_links(store, marked, missing)
     found.marks |= {key: mark for key, mark in marks.items() if key in missing and key not in seen}
     _spread(store, marked, starts)
-    _lower_links_of_former_orphans(store, marked, found)
+    _lower_links_of_those_back(store, marked, unanswered, found)
     found.checked = len(marked.urls)
     for index in range(len(marked.urls) - 1, -1, -1):  # dependent URLs first
         one, depth, page = marked.urls[index], marked.depth[index], marked.page[index]
@@ -125,8 +130,11 @@ def write(store: Store, found: FoundDepths, *, now: int) -> Effects:
     if changing:  # by a worker: the next settlement computes their depths
         store.set_depth_marks(dict.fromkeys(changing, DepthMark(ANY_PAGE)))
     effects.lowered += _lower(store, found.lowered, now=now)
+    marks_now = store.depth_marks() if found.marks or found.unknown else {}  # another worker may have written some meanwhile
+    if found.unknown:
+        farther = {key: DepthMark(ANY_PAGE, depth) for key, depth in found.unknown.items()}
+        store.set_depth_marks({key: merged(marks_now.get(key), mark) for key, mark in farther.items()})
     if found.marks:
-        marks_now = store.depth_marks()  # another worker may have written some meanwhile
         done: dict[int, DepthMark | None] = {
             key: None for key, mark in found.marks.items() if marks_now.get(key) == mark and key not in changing
         }
@@ -282,17 +290,20 @@ def _roots(store: Store, marks: dict[int, DepthMark], found: FoundDepths) -> tup
             if marks[one.key].concerns(one.depth, one.depth_from):
                 roots.append(one)
             found.marks[one.key] = marks[one.key]
-    if store.get_meta(ANY_GIVER):
-        roots += _without_giver(store)
-    return [one for one in roots if one.status not in OUT_OF_SPACE], missing
+    return roots, missing
 
 
-def _without_giver(store: Store) -> Iterator[UrlDepth]:
-    """Yield the URLs whose depth came from a page that is gone, or whose links don't count."""
+def _without_giver(store: Store, unanswered: list[UrlDepth]) -> Iterator[UrlDepth]:
+    """Yield the URLs whose depth came from a page that is gone, or whose links don't count.
+
+    Pages that have not answered since their links may have come to count again are added to `unanswered`: nothing has found these since.
+    """
     leading: set[int] = set()
     for one in _all_depths(store):
         if one.leads_on:
             leading.add(one.id)
+            if one.state in UNANSWERED and one.orphaned is None:
+                unanswered.append(one)
     for one in _all_depths(store):
         if one.depth_from and one.depth_from not in leading:
             yield one
@@ -362,19 +373,26 @@ def _spread(store: Store, marked: _Marked, starts: Collection[int]) -> None:
                     heappush(heap, (reach, other))
 
 
-def _lower_links_of_former_orphans(store: Store, marked: _Marked, found: FoundDepths) -> None:
-    """Lower URLs with a smaller depth through former orphans, whose links did not count."""
-    back = [n for n, one in enumerate(marked.urls) if one.orphaned is not None and one.leads_on and marked.depth[n] != _FAR]
+def _lower_links_of_those_back(store: Store, marked: _Marked, unanswered: Sequence[UrlDepth], found: FoundDepths) -> None:
+    """Lower URLs with a smaller depth through former orphans and unanswered pages, whose links did not count."""
+    waiting = {one.id for one in unanswered}
+    back = [
+        (one, depth)
+        for one, depth in zip(marked.urls, marked.depth, strict=True)
+        if depth != _FAR and one.leads_on and (one.orphaned is not None or one.id in waiting)
+    ]
+    back += [(one, one.depth) for one in unanswered if one.id not in marked.ids]
     for first in range(0, len(back), BATCH):
         some = back[first : first + BATCH]
-        links = store.links_of([marked.urls[index].id for index in some])
+        links = store.links_of([one.id for one, _ in some])
         best: dict[int, tuple[int, int]] = {}
-        for index in some:
-            one = marked.urls[index]
-            offered = least_reach(marked.depth[index], one.state, has_document=one.has_document), one.id
+        for one, depth in some:
+            offered = least_reach(depth, one.state, has_document=one.has_document), one.id
             for key in links.get(one.id, ()):
                 best[key] = min(best.get(key, offered), offered)
+        unknown = set(best)
         for one in store.depths_of(best):
+            unknown.discard(one.key)
             if one.id in marked.ids or best[one.key][0] >= one.depth:
                 continue
             if one.status in OUT_OF_SPACE:
@@ -383,6 +401,8 @@ def _lower_links_of_former_orphans(store: Store, marked: _Marked, found: FoundDe
                 found.lowered.append((one.id, *best[one.key]))
                 found.nearer.append(one.key)
                 found.marks[one.key] = DepthMark(ANY_PAGE)
+        for key in unknown:
+            found.unknown[key] = min(best[key][0], found.unknown.get(key, best[key][0]))
 
 
 def _nearest(heap: list[tuple[int, int]], marked: _Marked, done: set[int]) -> list[int]:

@@ -123,6 +123,7 @@ class Discovery:
         """Lower the depth of links of URLs with a lower depth, lowest first, until nothing changes; report the crawled ones.
 
         A URL keeps its giver once it has been processed: two redirects that lead to each other would else give each other their depth.
+        Links that are not stored are marked: such a URL may be found again by a page that is farther.
         """
         if not self.nearer:
             return
@@ -139,6 +140,7 @@ class Discovery:
         for id, depth in depths.items():
             waiting[depth].add(id)
         lowered: dict[int, int] = {}
+        unknown: dict[int, int] = {}
         done: set[int] = set()
         while waiting:
             depth = min(waiting)
@@ -146,8 +148,10 @@ class Discovery:
             done.update(some)
             for id in some & leading:
                 reach = depth if states[id] == State.REDIRECTED else depth + 1
-                for target, stored, state, status in self._farther(id, reach):
-                    if reach < depths.setdefault(target, stored):
+                for key, target, stored, state, status in self._farther(id, reach):
+                    if target is None:
+                        unknown[key] = min(unknown.get(key, reach), reach)
+                    elif reach < depths.setdefault(target, stored):
                         self.nearer.setdefault(target, stored)
                         depths[target], states[target] = reach, state
                         if leads_on(state, status):
@@ -159,6 +163,7 @@ class Discovery:
         self._db.executemany(
             "UPDATE url SET depth = ?, depth_from = ? WHERE id = ?", [(depths[id], page, id) for id, page in lowered.items()]
         )
+        _merge_marks(self._db, {key: DepthMark(ANY_PAGE, reach) for key, reach in unknown.items()})
         self._effects.lowered = [
             (id, self.nearer[id], depths[id])
             for id in sorted(self.nearer)
@@ -229,15 +234,18 @@ class Discovery:
         for site, number in by_site.items():
             pending[site] = pending.get(site, 0) + number
 
-    def _farther(self, id: int, reach: int) -> list[tuple[int, int, int, int | None]]:
-        """Yield id, depth, state and status of the URLs that a URL links to and whose depth is larger than `reach`."""
+    def _farther(self, id: int, reach: int) -> list[tuple[int, int | None, int, int, int | None]]:
+        """Return key, id, depth, state and status of the URLs that a URL links to and whose depth is larger than `reach`.
+
+        The id is None, and the rest meaningless, where the URL is not stored.
+        """
         row = self._db.execute("SELECT targets FROM links WHERE id = ?", (id,)).fetchone()
         if row is None:
             return []
         return list(
             self._db.execute(
-                "SELECT url.id, depth, state, status FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
-                " ON url.key = wanted.value WHERE depth > ?",
+                "SELECT wanted.value, url.id, depth, state, status FROM carray(?) AS wanted LEFT JOIN url INDEXED BY url_key"
+                " ON url.key = wanted.value WHERE url.id IS NULL OR depth > ?",
                 (integers(unpack_keys(row[0])), reach),
             )
         )
@@ -266,7 +274,7 @@ def mark_depths(
     for id, was in sorted(were.items()):
         row = rows[id]
         if row.forgotten:
-            _merge_marks(db, [was.key], DepthMark(ANY_PAGE, was.depth))
+            _merge_marks(db, {was.key: DepthMark(ANY_PAGE, was.depth)})
         if not was.links or (row.last is None and not row.forgotten):
             continue
         last = None if row.forgotten else row.last
@@ -282,10 +290,10 @@ def mark_depths(
                 " WHERE depth_from = ?",
                 (integers(lost), id),
             )
-            _merge_marks(db, [key for (key,) in given], DepthMark(id))
+            _merge_marks(db, {key: DepthMark(id) for (key,) in given})
 
 
-def depth_marks(db: apsw.Connection, keys: Collection[int] | None = None) -> dict[int, DepthMark]:
+def depth_marks(db: apsw.Connection, keys: Iterable[int] | None = None) -> dict[int, DepthMark]:
     """Return the marks of these keys, or all."""
     if keys is None:
         rows = db.execute("SELECT key, mark FROM depth_mark")
@@ -427,9 +435,9 @@ def _depths(db: apsw.Connection, statement: str, *values: int | apsw.CArrayBindi
     return list(map(UrlDepth._make, db.execute(statement, values)))
 
 
-def _merge_marks(db: apsw.Connection, keys: Collection[int], one: DepthMark) -> None:
-    stored = depth_marks(db, keys) if keys else {}
-    for key in keys:
+def _merge_marks(db: apsw.Connection, marks: Mapping[int, DepthMark]) -> None:
+    stored = depth_marks(db, marks) if marks else {}
+    for key, one in marks.items():
         _write_mark(db, key, merged(stored.get(key), one))
 
 

@@ -109,7 +109,10 @@ class MemoryDepths:
             self._links[id] = tuple(dict.fromkeys(into.get(key, key) for key in keys))
 
     def _carry(self, nearer: dict[int, int], effects: Effects) -> None:
-        """Lower the depth of what URLs with a lower depth link to, until nothing changes; report what was crawled already."""
+        """Lower the depth of what URLs with a lower depth link to, until nothing changes; report what was crawled already.
+
+        Mark what is not stored.
+        """
         queue, carried, done = set(nearer), set[int](), set[int]()
         while queue:
             least = min(self._urls[id].depth for id in queue)
@@ -120,6 +123,9 @@ class MemoryDepths:
                 if not leads_on(row.state, row.status):
                     continue
                 depth = reach_of(row.depth, row.state)
+                for key in self._links.get(row.id, ()):
+                    if not self._keys.get(key):
+                        self._depth_marks[key] = merged(self._depth_marks.get(key), DepthMark(ANY_PAGE, depth))
                 for id in (id for key in self._links.get(row.id, ()) for id in self._keys.get(key, ())):
                     target = self._urls[id]
                     if depth < target.depth:

@@ -76,6 +76,7 @@ end
 
 -- Lower the links of URLs with a smaller depth, lowest first, until nothing changes; return those that were crawled already.
 -- A URL keeps its giver once it has been processed: two redirects that lead to each other would else give each other their depth.
+-- Links that are not stored are marked: such a URL may be found again by a page that is farther.
 function record.carry()
   local waiting, deepest, depth, carried, done = {}, -1, 0, {}, {}
   local function wait(id)
@@ -97,7 +98,9 @@ function record.carry()
       local row = rows[id]
       local reach = depth + (row[STATE] == REDIRECTED and 0 or 1)
       for _, key in ipairs(url_keys.of_links(record.counting_links(id, row))) do
-        for _, other in ipairs(url_keys.rows_with(key)) do
+        local others = url_keys.rows_with(key)
+        if #others == 0 then record.mark_depth(key, 0, reach) end
+        for _, other in ipairs(others) do
           local target = rows[other]
           if reach < target[DEPTH] then
             record.nearer[other] = record.nearer[other] or target[DEPTH]

@@ -290,6 +290,54 @@ def test_the_mark_of_a_forgotten_url_stays_while_a_page_leads_there(web: LinkedP
     assert web.store.depth_marks() == {}
 
 
+def test_a_forgotten_url_is_as_far_as_the_link_of_a_page_that_came_nearer(web: LinkedPages) -> None:
+    for name, links in ("s", "ad"), ("a", "b"), ("b", "c"), ("c", "e"), ("d", "f"):
+        web.fetch(name, links)
+    web.forget("e")
+    web.store.discover([new("c", depth=0)], now=NOW)  # a start URL now, and it does not answer
+    web.fetch("f", "e")
+    assert web.depths()["e"] == 3
+    web.settle()
+    assert web.depths()["e"] == 1
+
+
+def test_a_forgotten_url_is_as_far_as_the_link_of_a_page_that_robots_txt_allows_again(web: LinkedPages) -> None:
+    for name, links in ("s", "ad"), ("a", "e"), ("d", "f"):
+        web.fetch(name, links)
+    web.forbid("a")
+    web.forget("e")
+    web.store.set_depth_marks({new("e").key: None})  # as a settlement does, since no link that counts leads there
+    state = web.store.get(new("a").url)
+    assert state is not None
+    web.store.record([Change(structs.replace(state, state=State.FAILED, status=503))], now=NOW)
+    web.fetch("f", "e")
+    assert web.depths()["e"] == 3
+    web.settle()
+    assert_true_depths(web)
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("settles", [False, True])
+def test_links_of_a_page_that_the_rules_admit_again_count_though_it_does_not_answer(
+    web: LinkedPages, forgets: bool, settles: bool
+) -> None:
+    for name, links in ("s", "ad"), ("a", "e"), ("d", "f"), ("f", "e"), ("e", "g"):
+        web.fetch(name, links)
+    web.exclude("a")
+    web.settle()
+    assert web.depths() == {"s": 0, "d": 1, "f": 2, "e": 3, "g": 4}
+    if forgets:
+        web.forget("e")
+        web.store.set_depth_marks({new("e").key: None})
+    web.take_back("a")
+    if settles:
+        web.settle()
+    web.fetch("f", "e")
+    web.settle()
+    assert_true_depths(web)
+    assert (web.depths()["e"] or 9) < 3
+
+
 def test_a_start_url_that_was_removed_is_as_far_as_its_links_say(web: LinkedPages) -> None:
     web.store.discover([new("a", depth=0)], now=NOW)
     web.fetch("s", "b")
