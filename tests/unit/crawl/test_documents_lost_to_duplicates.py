@@ -30,6 +30,7 @@ class TwoHosts(Web):
     def __init__(self, folder: Path, store: Store) -> None:
         super().__init__(folder, store, CRAWLSPACE_MAX_DELETIONS=LIMIT, CRAWLSPACE_MAX_DELETIONS_PERCENT=0)
         self.canonicals: dict[str, str] = {}
+        self.delays: dict[str, int] = {}
         self.write(start=f"{HOME}\n{OTHER}")
         self.theirs = [f"{HOME}folder/{number}.html" for number in range(PAGES)]
         self.copies = [f"{OTHER}{number}" for number in range(PAGES)]
@@ -37,6 +38,7 @@ class TwoHosts(Web):
         self.links = {HOME: self.theirs, OTHER: self.copies}
 
     def _answer(self, fetch: FetchPage) -> Outcome:
+        self.clock.advance(self.delays.get(fetch.state.url, 0))
         outcome = super()._answer(fetch)
         outcome.canonical = self.canonicals.get(outcome.url)
         if outcome.kind is OutcomeKind.UNCHANGED and outcome.canonical is not None:
@@ -137,6 +139,35 @@ def test_equal_pages_that_change_together_lose_nothing(web: TwoHosts) -> None:
     assert not set(web.sink.documents) & set(copies)
     assert {document.text for document in web.sink.documents.values()} == {"home, with more links", "other", *pages.values()}
     assert engine.withheld == 0
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_other_pages_leave_up_to_the_limit_where_three_equal_pages_change_together(web: TwoHosts, *, is_missing: bool) -> None:
+    """Each of the three is recorded in a transaction of its own, the last one together with a page that leaves."""
+    changing, others = web.theirs[:4], web.theirs[4:]
+    copies = [[f"{HOME}folder/{name}/{number}.html" for number in range(4)] for name in ("print", "text")]
+    equal = [*zip(changing, *copies, strict=True)]
+    web.links[HOME] = [*web.theirs, *copies[0], *copies[1]]
+    web.pages |= {HOME: "home, with more links", **{url: f"text {number}" for number, urls in enumerate(equal) for url in urls}}
+    web.crawl(after=30)
+    web.crawl(after=30)
+    assert web.there == set(web.theirs)
+    web.pages |= {url: f"new {number}" for number, urls in enumerate(equal) for url in urls}
+    web.pages |= dict.fromkeys(others, "please log in")
+    for url in others if is_missing else ():
+        del web.pages[url]
+    web.clock.advance(30 * DAY)
+    web.delays = dict.fromkeys([*copies[0], *changing, *copies[1]], 60)
+    now = int(web.clock.now())
+    steps = [*copies[0], *changing, *(url for pair in zip(copies[1], others, strict=False) for url in pair), *others[4:]]
+    due = {web.of(url).id: now - 40 * DAY + step for step, url in enumerate(steps)}
+    web.store.revise(due, lambda state: Change(structs.replace(state, next_fetch=due[state.id])), now=now)
+    web.crawl()
+    assert [url for url in web.urls() if url in steps] == steps
+    texts = [document.text for document in web.sink.documents.values()]
+    assert sorted(text for text in texts if text.startswith("new")) == [f"new {number}" for number in range(4)]
+    assert set(changing) <= web.there
+    assert len(web.there & set(others)) == len(others) - LIMIT
 
 
 def test_a_text_that_the_index_had_before_is_not_that_of_pages_that_change_together(web: TwoHosts) -> None:
