@@ -296,24 +296,22 @@ def _roots(store: Store, marks: dict[int, DepthMark], found: FoundDepths) -> tup
 def _without_giver(store: Store, unanswered: list[UrlDepth]) -> Iterator[UrlDepth]:
     """Yield the URLs whose depth came from a page that is gone, or whose links don't count.
 
-    Pages that have not answered since their links may have come to count again are added to `unanswered`: nothing has found these since.
+    Pages that have not answered since their links may have come to count again are added to `unanswered`: nothing has found these links since.
     """
     leading: set[int] = set()
-    for one in _all_depths(store):
-        if one.leads_on:
-            leading.add(one.id)
-            if one.state in UNANSWERED and one.orphaned is None:
-                unanswered.append(one)
-    for one in _all_depths(store):
-        if one.depth_from and one.depth_from not in leading:
-            yield one
+    for some in _all_depths(store):
+        leading.update(one.id for one in some if one.leads_on)
+        waiting = {one.id: one for one in some if one.state in UNANSWERED and one.orphaned is None and one.leads_on}
+        unanswered += [waiting[id] for id in store.links_of(waiting)]
+    for some in _all_depths(store):
+        yield from (one for one in some if one.depth_from and one.depth_from not in leading)
 
 
-def _all_depths(store: Store) -> Iterator[UrlDepth]:
+def _all_depths(store: Store) -> Iterator[list[UrlDepth]]:
     last = 0
-    while page := store.scan_depths(last, BATCH):
-        yield from page
-        last = page[-1].id
+    while some := store.scan_depths(last, BATCH):
+        yield some
+        last = some[-1].id
 
 
 def _add_dependent(store: Store, marked: _Marked) -> dict[int, list[int]]:

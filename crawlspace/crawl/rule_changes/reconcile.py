@@ -110,8 +110,9 @@ def reconcile(
     if present < work.generation:  # before pages that need an unconditional GET become pending
         set_generation(store, work.generation)
     pages_leave = bool(found.excluded or found.deletions or found.given_up or found.kept or found.folds)
-    # Links of pages that leave may be deeper now; readmitted URLs may have become orphans, or nearer, while they were excluded.
-    store.set_meta(ANY_GIVER, "1")
+    if changed or looser or pages_leave or found.returned:
+        # Links of pages that leave may be deeper now; readmitted URLs may have become orphans, or nearer, while they were excluded.
+        store.set_meta(ANY_GIVER, "1")
     if found.unfolded:
         store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in found.unfolded})
     pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
