@@ -177,7 +177,9 @@ def _expected(
         return Exclusion(Status.EXCLUDED, Reason.CREDENTIALS, None)
     except MalformedUrl:
         return Exclusion(Status.EXCLUDED, Reason.MALFORMED, None)
-    decision = space.decide_url(url, depth=depth)
+    decision = space.decide_url(
+        url, depth=0 if url.text in space.start_urls else depth
+    )  # by which way it is known does not matter
     if decision.admitted:
         return None
     here = space.is_refused_by_domain_only(url, decision) and global_space is not None and global_space.allows(url) is not None
