@@ -91,8 +91,8 @@ class RunFindings:
         self._clock = clock
         self._parse = parse if folding is None else folding.parse
         self.found = Findings()
-        self._details: dict[str, str] = {}
-        """By URL, of the errors in `found`."""
+        self._details: dict[tuple[int, str], str] = {}
+        """By status and site, of the errors in `found`."""
         self._traps = TrapWatch()
         self._routes: dict[str, set[str]] = {}
         self._has_changed = False
@@ -118,11 +118,10 @@ class RunFindings:
         status = int(outcome.status)
         sites = self.found.errors.setdefault(status, {})
         before = sites.pop(state.site, None)
-        if before is not None:
-            del self._details[before]
-        elif len(sites) >= MOST_EXAMPLES:
-            del self._details[sites.pop(next(iter(sites)))]
-        sites[state.site], self._details[state.url] = state.url, outcome.detail
+        if before is None and len(sites) >= MOST_EXAMPLES:
+            oldest = next(iter(sites))
+            del sites[oldest], self._details[status, oldest]
+        sites[state.site], self._details[status, state.site] = state.url, outcome.detail
         self._has_changed = True
         if before is None and status in LOGGED:
             logger.warning("%s: %s (%d)", printable(state.url), outcome.detail, status)
@@ -153,7 +152,7 @@ class RunFindings:
         """Yield the examples of this run, the newest of each status first."""
         for status, sites in sorted(self.found.errors.items()):
             for site, url in reversed(sites.items()):
-                yield ErrorExample(status, site, url, self._details[url])
+                yield ErrorExample(status, site, url, self._details[status, site])
 
     def keep(self, *, is_last: bool = False) -> None:
         """Store new findings from time to time, and always at the end."""

@@ -56,6 +56,16 @@ def test_an_example_of_each_site_and_status_is_kept_as_long_as_it_holds(known: K
     assert len(shown(known)) == 2, "a run without errors takes nothing away"
 
 
+def test_a_url_that_fails_in_two_ways_is_an_example_of_both(known: Known) -> None:
+    run = RunFindings(known.store, FakeClock(NOW))
+    failed(known, run, "a.example/1", 614, "expired")
+    failed(known, run, "a.example/1", 611, "no HTTP")
+    assert [(one.status, one.detail) for one in run.error_examples()] == [(611, "no HTTP"), (614, "expired")]
+    failed(known, run, "a.example/2", 614, "self-signed")
+    failed(known, run, "a.example/3", 611, "too long")
+    assert [(one.status, one.detail) for one in run.error_examples()] == [(611, "too long"), (614, "self-signed")]
+
+
 def test_their_number_is_bounded(known: Known) -> None:
     run = RunFindings(known.store, FakeClock(NOW))
     for number in range(3 * MOST_EXAMPLES):

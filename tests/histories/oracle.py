@@ -77,7 +77,7 @@ class Oracle:
             url, self._web
         ):
             return "", ()
-        if self._stops_at_door(url):
+        if self._stops_at_door(url) or self._is_hidden(url):
             return "", ()
         if page.status != _OK:
             # one that was first found behind a redirect has that one counted, and may be followed no further (as in `fields_of`)
