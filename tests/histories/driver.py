@@ -87,7 +87,7 @@ class SimulatedCrawler(IndexFile):
         self.edition = 0
         """Of the spider's code that divides pages into parts."""
         self.held_midway: set[bytes] = set()
-        """Checksums of documents that a killed extraction left as they were, held for too many deletions: of an earlier edition."""
+        """Checksums of documents that a killed extraction left held for too many deletions: they may be of an earlier edition."""
         self.by_spider = False
         """The project's own spider makes outcomes of the answers."""
         self.ends_sessions = False
@@ -233,11 +233,11 @@ class SimulatedCrawler(IndexFile):
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
         now = checksum_of(title, text, with_title=configuration.checksum_title, cut_off=configuration.cut_off)
-        found = [with_parts(now, parts_of(text, edition)) for edition in range(EDITIONS)]
+        editions = (self.edition,) if state.checksum in self.held_midway else range(EDITIONS)
+        found = [with_parts(now, parts_of(text, edition)) for edition in editions]
         if host_of(state.url) in configuration.logins:
             found = [checksum_behind_login(one) or one for one in found]
-        is_found = state.checksum in found and state.checksum not in self.held_midway
-        key = None if is_found else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
+        key = None if state.checksum in found else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
         return HeldDocument(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
 
