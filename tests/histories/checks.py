@@ -137,6 +137,7 @@ class CheckedCollection(Collection):
             yield from self._left_behind(after, run, oracle)
         moved_away = sum(
             state.indexed
+            or (state.checksum is not None and state.checksum in there)  # at its new address or at that of an equal page
             for url in lost
             for states in (before, after)
             if (state := states.get(self._leads_to(url, down))) is not None
