@@ -121,9 +121,11 @@ class CheckedCollection(Collection):
                     missing[host] += 1
                 elif down[host] != "mostly" and not self._may_have_moved_away(was, down[host], before, there, oracle):
                     yield f"LOST    {url}, though its site was down ({down[host]}): {row_of(was)}, now {row_of(now)}"
-            has_nothing = url in run.orphans if now is None else now.state in NO_DOCUMENT
-            if was.indexed and not (has_nothing and (was.checksum in there or was.canonical in keys)):
-                lost.append(url)  # a better address took its place before its own deletion could be held: that is no deletion
+            # a better address took its place before its own deletion could be held: that is no deletion
+            has_nothing = now is None or now.state in NO_DOCUMENT
+            is_displaced = was.checksum in there or (was.canonical in keys and (now is not None or url in run.orphans))
+            if was.indexed and not (has_nothing and is_displaced):
+                lost.append(url)
         for host, number in missing.items():
             documents = sum(1 for url, was in before.items() if host_of(url) == host and was.checksum is not None)
             if documents > _LARGE_SITE and number > self._configuration.host_fetches // 2:
@@ -135,12 +137,14 @@ class CheckedCollection(Collection):
                 yield f"LOST    {number} documents of {host}, which mostly fails"
         if run.ended == "finished" and not self._configuration.continuous:
             yield from self._left_behind(after, run, oracle)
+        # at its new address, at that of an equal page, or displaced there by the page that it names as canonical
         moved_away = sum(
-            state.indexed
-            or (state.checksum is not None and state.checksum in there)  # at its new address or at that of an equal page
+            any(
+                state.indexed or state.checksum in {before[url].checksum, *there} - {None}
+                for states in (before, after)
+                if (state := states.get(self._leads_to(url, down))) is not None
+            )
             for url in lost
-            for states in (before, after)
-            if (state := states.get(self._leads_to(url, down))) is not None
         )
         if run.lasted < DAY and run.ended != "killed" and len(lost) - min(run.moved_away, moved_away) > run.deletion_limit:
             yield f"LIMIT   {len(lost)} deletions, {run.deletion_limit} may be made: {lost}"
