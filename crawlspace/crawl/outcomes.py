@@ -404,8 +404,8 @@ class _Displaced:
     """URLs whose documents are possibly displaced."""
     lost: int = 0
     """Number of other URLs whose documents are certainly displaced."""
-    first: dict[bytes, int] = field(default_factory=dict)
-    """By checksum, the id of the first URL with such a document."""
+    documents: dict[bytes, dict[int, int | None]] = field(default_factory=dict)
+    """By checksum and id, in order of arrival, the keys of the pages that URLs with such documents name as canonical."""
     pages: set[int] = field(default_factory=set)
     """Keys of documents without another canonical page."""
 
@@ -452,14 +452,19 @@ class Displacements:
         """Return whether another document has the same text, or the page named as canonical has a document."""
         assert after.checksum is not None
         for batch in (self._written, self._gathered):
-            if batch.first.get(after.checksum, after.id) != after.id or after.canonical in batch.pages:
+            for id, canonical in batch.documents.get(after.checksum, {}).items():
+                if id == after.id:
+                    break  # the documents after it are lost to it
+                if canonical is None or not self._has_document(canonical):
+                    return True
+            if after.canonical in batch.pages:
                 return True
         return self._store.is_duplicate(after.id, checksum=after.checksum, canonical=after.canonical)
 
     def add(self, after: UrlState) -> None:
         """Add a document that will be recorded."""
         assert after.checksum is not None
-        self._gathered.first.setdefault(after.checksum, after.id)
+        self._gathered.documents.setdefault(after.checksum, {})[after.id] = after.canonical
         if after.canonical is None:
             self._gathered.pages.add(after.key)
 
@@ -477,9 +482,16 @@ class Displacements:
         before, after = self._written, self._gathered
         before.unclear += after.unclear
         before.lost += after.lost
-        before.first = {**after.first, **before.first}
+        for checksum, ids in after.documents.items():
+            before.documents[checksum] = {**before.documents.get(checksum, {}), **ids}
         before.pages |= after.pages
         self._written, self._gathered = _Displaced(), before
+
+    def _has_document(self, page: int) -> bool:
+        """Return whether the page of a key has a document and names no other page, so that pages that name it have none."""
+        if any(page in batch.pages for batch in (self._written, self._gathered)):
+            return True
+        return self._store.is_duplicate(0, checksum=b"", canonical=page)
 
     def _count(self) -> int:
         return self._written.count + self._gathered.count

@@ -141,6 +141,25 @@ def test_equal_pages_that_change_together_lose_nothing(web: TwoHosts) -> None:
     assert engine.withheld == 0
 
 
+def test_a_page_loses_nothing_to_an_equal_one_that_names_another_as_canonical(web: TwoHosts) -> None:
+    copies = [f"{HOME}folder/print/{number}.html" for number in range(PAGES)]
+    web.links[HOME] = [*web.theirs, *copies]
+    web.pages |= {HOME: "home, with more links", **{copy: f"text {number}" for number, copy in enumerate(copies)}}
+    web.canonicals = dict.fromkeys(copies, HOME)
+    web.crawl(after=30)
+    web.crawl(after=30)
+    web.pages |= {url: f"new {number}" for urls in (web.theirs, copies) for number, url in enumerate(urls)}
+    web.clock.advance(30 * DAY)
+    now = int(web.clock.now())
+    urls = [url for pair in zip(copies, web.theirs, strict=True) for url in pair]  # in one transaction
+    due = {web.of(url).id: now - 40 * DAY + at for at, url in enumerate(urls)}
+    web.store.revise(due, lambda state: Change(structs.replace(state, next_fetch=due[state.id])), now=now)
+    engine = web.crawl()
+    assert [url for url in web.urls() if url in urls] == urls
+    assert (web.there, web.held(), engine.withheld) == (set(web.theirs), {}, 0)
+    assert {web.sink.documents[url].text for url in web.theirs} == {f"new {number}" for number in range(PAGES)}
+
+
 @pytest.mark.parametrize("is_missing", [False, True])
 def test_other_pages_leave_up_to_the_limit_where_three_equal_pages_change_together(web: TwoHosts, *, is_missing: bool) -> None:
     """Each of the three is recorded in a transaction of its own, the last one together with a page that leaves."""
