@@ -404,8 +404,8 @@ class _Displaced:
     """URLs whose documents are possibly displaced."""
     lost: int = 0
     """Number of other URLs whose documents are certainly displaced."""
-    documents: dict[bytes, dict[int, int | None]] = field(default_factory=dict)
-    """By checksum and id, in order of arrival, the keys of the pages that URLs with such documents name as canonical."""
+    documents: dict[bytes, dict[int | None, int]] = field(default_factory=dict)
+    """By checksum and the key of the page named as canonical, in order of arrival, the id of the first URL with such a document."""
     pages: set[int] = field(default_factory=set)
     """Keys of documents without another canonical page."""
 
@@ -452,7 +452,7 @@ class Displacements:
         """Return whether another document has the same text, or the page named as canonical has a document."""
         assert after.checksum is not None
         for batch in (self._written, self._gathered):
-            for id, canonical in batch.documents.get(after.checksum, {}).items():
+            for canonical, id in batch.documents.get(after.checksum, {}).items():
                 if id == after.id:
                     break  # the documents after it are lost to it
                 if canonical is None or not self._has_document(canonical):
@@ -464,7 +464,7 @@ class Displacements:
     def add(self, after: UrlState) -> None:
         """Add a document that will be recorded."""
         assert after.checksum is not None
-        self._gathered.documents.setdefault(after.checksum, {})[after.id] = after.canonical
+        self._gathered.documents.setdefault(after.checksum, {}).setdefault(after.canonical, after.id)
         if after.canonical is None:
             self._gathered.pages.add(after.key)
 
@@ -482,8 +482,9 @@ class Displacements:
         before, after = self._written, self._gathered
         before.unclear += after.unclear
         before.lost += after.lost
-        for checksum, ids in after.documents.items():
-            before.documents[checksum] = {**before.documents.get(checksum, {}), **ids}
+        for checksum, first in after.documents.items():
+            earlier = before.documents.get(checksum, {})
+            before.documents[checksum] = {**earlier, **first, **earlier}
         before.pages |= after.pages
         self._written, self._gathered = _Displaced(), before
 
