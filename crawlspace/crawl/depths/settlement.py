@@ -59,8 +59,8 @@ class FoundDepths:
     """Keys of URLs outside the crawl space whose depth came from one that has another now: they are settled once readmitted."""
     nearer: list[int] = field(default_factory=list)
     """Keys of URLs with a smaller depth through a former orphan, or an unanswered page; among `lowered`."""
-    unknown: dict[int, int] = field(default_factory=dict)
-    """Depths by key of URLs that an unanswered page links to, and that are not stored: they may be found again by a page that is farther."""
+    unknown: dict[int, DepthMark] = field(default_factory=dict)
+    """Marks of URLs that an unanswered page links to, and that are not stored: they may be found again by a page that is farther."""
     linked_again: list[int] = field(default_factory=list)
     """Ids of orphans that are linked again."""
     checked: int = 0
@@ -88,12 +88,11 @@ def find(store: Store, *, starts: Collection[int], run: int) -> FoundDepths:
     found = FoundDepths()
     marks = store.depth_marks()
     roots, missing = _roots(store, marks, found)
-    unanswered = list[UrlDepth]()
-    if store.get_meta(ANY_GIVER):
-        roots += _without_giver(store, unanswered)
+    without_giver, unanswered = _changed_by_rules(store) if store.get_meta(ANY_GIVER) else ([], [])
+    roots = [one for one in (*roots, *without_giver) if one.status not in OUT_OF_SPACE]
     if not roots and not unanswered:
         return found
-    marked = _Marked(one for one in roots if one.status not in OUT_OF_SPACE)
+    marked = _Marked(roots)
     outside = _add_dependent(store, marked)
     seen = _apply_links(store, marked, missing)
     found.marks |= {key: mark for key, mark in marks.items() if key in missing and key not in seen}
@@ -132,8 +131,7 @@ def write(store: Store, found: FoundDepths, *, now: int) -> Effects:
     effects.lowered += _lower(store, found.lowered, now=now)
     marks_now = store.depth_marks() if found.marks or found.unknown else {}  # another worker may have written some meanwhile
     if found.unknown:
-        farther = {key: DepthMark(ANY_PAGE, depth) for key, depth in found.unknown.items()}
-        store.set_depth_marks({key: merged(marks_now.get(key), mark) for key, mark in farther.items()})
+        store.set_depth_marks({key: merged(marks_now.get(key), mark) for key, mark in found.unknown.items()})
     if found.marks:
         done: dict[int, DepthMark | None] = {
             key: None for key, mark in found.marks.items() if marks_now.get(key) == mark and key not in changing
@@ -293,18 +291,19 @@ def _roots(store: Store, marks: dict[int, DepthMark], found: FoundDepths) -> tup
     return roots, missing
 
 
-def _without_giver(store: Store, unanswered: list[UrlDepth]) -> Iterator[UrlDepth]:
-    """Yield the URLs whose depth came from a page that is gone, or whose links don't count.
+def _changed_by_rules(store: Store) -> tuple[list[UrlDepth], list[UrlDepth]]:
+    """Return the URLs whose depth came from a page that is gone, or whose links don't count; and the unanswered pages with links.
 
-    Pages that have not answered since their links may have come to count again are added to `unanswered`: nothing has found these links since.
+    Their links may have come to count again, and nothing has found these since.
     """
     leading: set[int] = set()
+    unanswered: list[UrlDepth] = []
     for some in _all_depths(store):
         leading.update(one.id for one in some if one.leads_on)
         waiting = {one.id: one for one in some if one.state in UNANSWERED and one.orphaned is None and one.leads_on}
         unanswered += [waiting[id] for id in store.links_of(waiting)]
-    for some in _all_depths(store):
-        yield from (one for one in some if one.depth_from and one.depth_from not in leading)
+    without_giver = [one for some in _all_depths(store) for one in some if one.depth_from and one.depth_from not in leading]
+    return without_giver, unanswered
 
 
 def _all_depths(store: Store) -> Iterator[list[UrlDepth]]:
@@ -400,7 +399,7 @@ def _lower_links_of_those_back(store: Store, marked: _Marked, unanswered: Sequen
                 found.nearer.append(one.key)
                 found.marks[one.key] = DepthMark(ANY_PAGE)
         for key in unknown:
-            found.unknown[key] = min(best[key][0], found.unknown.get(key, best[key][0]))
+            found.unknown[key] = merged(found.unknown.get(key), DepthMark(ANY_PAGE, best[key][0]))
 
 
 def _nearest(heap: list[tuple[int, int]], marked: _Marked, done: set[int]) -> list[int]:

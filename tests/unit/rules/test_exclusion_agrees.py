@@ -177,9 +177,8 @@ def _expected(
         return Exclusion(Status.EXCLUDED, Reason.CREDENTIALS, None)
     except MalformedUrl:
         return Exclusion(Status.EXCLUDED, Reason.MALFORMED, None)
-    decision = space.decide_url(
-        url, depth=0 if url.text in space.start_urls else depth
-    )  # by which way it is known does not matter
+    is_start = url.text in space.start_urls  # it has depth 0, however it was found
+    decision = space.decide_url(url, depth=0 if is_start else depth)
     if decision.admitted:
         return None
     here = space.is_refused_by_domain_only(url, decision) and global_space is not None and global_space.allows(url) is not None

@@ -338,6 +338,17 @@ def test_links_of_a_page_that_the_rules_admit_again_count_though_it_does_not_ans
     assert (web.depths()["e"] or 9) < 3
 
 
+def test_an_orphan_outside_the_crawl_space_costs_no_scan_of_links(web: LinkedPages, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain(web)
+    web.fetch("c", "")
+    web.settle()
+    web.exclude("d")
+    web.settle()
+    assert [one.key for one in web.store.orphans()] == [new("d").key]
+    monkeypatch.setattr(web.store, "scan_links", lambda *_: pytest.fail("the links of all pages are read"))
+    web.settle()
+
+
 def test_a_start_url_that_was_removed_is_as_far_as_its_links_say(web: LinkedPages) -> None:
     web.store.discover([new("a", depth=0)], now=NOW)
     web.fetch("s", "b")
