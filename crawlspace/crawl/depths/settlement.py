@@ -20,7 +20,7 @@ from crawlspace.crawl.admission import CandidateChecker
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.limits import Limits
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.depths import ANY_PAGE, UNANSWERED, DepthMark, NewDepth, UrlDepth, least_reach, merged
+from crawlspace.state.depths import ANY_PAGE, UNANSWERED, DepthMark, NewDepth, UrlDepth, least_reach, merged, reach_of
 from crawlspace.state.due_times import at_once
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.lifecycle import pending_again
@@ -384,7 +384,11 @@ def _lower_links_of_those_back(store: Store, marked: _Marked, unanswered: Sequen
         links = store.links_of([one.id for one, _ in some])
         best: dict[int, tuple[int, int]] = {}
         for one, depth in some:
-            offered = least_reach(depth, one.state, has_document=one.has_document), one.id
+            if one.id in waiting:  # it may have been a redirect, and is taken for a page, as where its links were found
+                reach = reach_of(depth, one.state)
+            else:
+                reach = least_reach(depth, one.state, has_document=one.has_document)
+            offered = reach, one.id
             for key in links.get(one.id, ()):
                 best[key] = min(best.get(key, offered), offered)
         unknown = set(best)

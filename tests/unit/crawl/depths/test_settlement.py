@@ -335,7 +335,8 @@ def test_links_of_a_page_that_the_rules_admit_again_count_though_it_does_not_ans
     web.fetch("f", "e")
     web.settle()
     assert_true_depths(web)
-    assert (web.depths()["e"] or 9) < 3
+    if not (forgets and settles):  # else it is computed anew, and may be as near as behind a redirect
+        assert web.depths()["e"] == 2, "the page is not taken for a redirect"
 
 
 def test_an_orphan_outside_the_crawl_space_costs_no_scan_of_links(web: LinkedPages, monkeypatch: pytest.MonkeyPatch) -> None:
