@@ -120,6 +120,14 @@ ODD = {
         "const w = new Worker('/worker.js'); w.onmessage = (e) => document.body.append(e.data)",
         "words of a worker",
     ),
+    "busy worker": (
+        "const w = new Worker('/busy.js'); w.onmessage = (e) => document.body.append('at last ' + e.data)",
+        "at last words of a worker",
+    ),
+    "late worker": (
+        "setTimeout(() => { new Worker('/worker.js').onmessage = (e) => document.body.append('later ' + e.data) }, 350)",
+        "later words of a worker",
+    ),
     "module": ("import('/module.js').then((m) => document.body.append(m.words))", "words of a module"),
     "redirected data": ("fetch('/moved').then((r) => r.text()).then((t) => document.body.append(t))", "words behind a redirect"),
     "shadow": (
@@ -149,6 +157,9 @@ def test_odd_pages(project: MakeProject) -> None:
             "/": page("Home", text=PLAIN_TEXT, links=[f"/{number}" for number in range(len(names))]),
             "/echo": echo,
             "/worker.js": script("fetch('/words').then((r) => r.text()).then((t) => postMessage(t))"),
+            "/busy.js": script(
+                "const end = Date.now() + 4000; while (Date.now() < end); fetch('/words').then((r) => r.text()).then((t) => postMessage(t))"
+            ),
             "/words": text("words of a worker"),
             "/module.js": script("export const words = 'words of a module'"),
             "/moved": redirect("/target"),

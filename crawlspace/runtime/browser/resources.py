@@ -457,6 +457,11 @@ class Loads:
     """Set when the page has made too many requests."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def known(self) -> int:
+        """Number of requests that the browser has begun or that have come here: it grows with each."""
+        return self.seen + self.started
+
     def begin(self) -> bool:
         """Count a request of the page; return whether it is allowed."""
         self.started += 1

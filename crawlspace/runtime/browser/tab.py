@@ -14,7 +14,7 @@ from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.runtime.browser.process import without_complaint
-from crawlspace.runtime.browser.resources import MOST_REQUESTS, Loads
+from crawlspace.runtime.browser.resources import LONG_QUIET_S, MOST_REQUESTS, Loads
 from crawlspace.runtime.http.errors import BrowserCrashedError, NotRenderedError
 from crawlspace.text import printable
 
@@ -171,8 +171,22 @@ class Tab:
         await self._page.goto(job.url, wait_until="domcontentloaded", timeout=job.timeout_s * 1000)
         if job.wait_for:
             await self._page.wait_for_selector(job.wait_for, state="attached", timeout=job.timeout_s * 1000)
-        else:
+            return
+        known = -1
+        while known != loads.known and not loads.is_over:
             await loads.idle()
+            known = loads.known
+            await self._scripts_have_run()
+
+    async def _scripts_have_run(self) -> None:
+        """Wait until the scripts of the page and of its workers have run what is due, LONG_QUIET_S at most.
+
+        What they request in it is known by then: a worker may take a while to begin, and requests nothing before.
+        """
+        with suppress(PlaywrightError, TimeoutError):
+            async with asyncio.timeout(LONG_QUIET_S):
+                for one in (self._page, *self._page.workers):
+                    await asyncio.shield(without_complaint(one.evaluate(_NEXT_TASK)))
 
     async def _dom(self, *, is_complete: bool) -> Dom:
         try:
@@ -235,6 +249,8 @@ def _first_line(error: PlaywrightError) -> str:
 # --- dom -----------------------------------------------------------------------------------------------------------
 
 
+_NEXT_TASK = "() => new Promise((resolve) => setTimeout(resolve, 0))"
+"""Ends once the scripts have run what was due before it."""
 SCRIPT = """async (longest) => {
   const end = Date.now() + longest;
   await new Promise((resolve) => {
