@@ -108,16 +108,18 @@ class OutcomePolicy:
         """Return the transition of an outcome; beyond the deletion limit, with the deletion held.
 
         `canonical` is the key of the canonical page named by the page; `folded` are the URLs folded into this one that wait for it; `target` is
-        where a page with a document redirects to. An outcome that is not trusted yet is marked (`Outcome.doubted`).
+        where a page redirects to that has a document, or that such URLs wait for. An outcome that is not trusted yet is marked
+        (`Outcome.doubted`).
         """
         health = self._healths.get(state.site) or self._read(state.site)
         now = self._clock.now()
-        shown = self._shown(state, outcome, target)
+        holder = document_holder(state, folded) if target is not None else state
+        shown = self._shown(holder, outcome, target)
         if shown and target is None and outcome.kind is OutcomeKind.DOCUMENT:
             outcome.detail = sentence_of_shown(shown)
         before = self._cookie_retries.before(state, outcome)
         outcome.is_doubted_again = bool(shown) and is_same_fault(before, outcome)
-        if shown and self._is_doubted(state, outcome, shown, health, policy=policy, target=target):
+        if shown and holder is state and self._is_doubted(state, outcome, shown, health, policy=policy, target=target):
             outcome.doubted = shown
         judged = replace(outcome, kind=OutcomeKind.GONE) if outcome.doubted else outcome
         missing = judged.kind is OutcomeKind.GONE and judged.status in MISSING
@@ -141,11 +143,11 @@ class OutcomePolicy:
                 failed=failed,
                 missing=missing,
                 answered=target is None and not outcome.doubted and not is_instead,
-                shown=None if state.checksum is None or is_instead else shown,
+                shown=None if holder.checksum is None or is_instead else shown,
                 window=policy.host_fetches,
             )
             self._healths[state.site] = self._changed[state.site] = health
-        if target is not None and not outcome.doubted and self._moves.add(state, target, health):
+        if target is not None and holder is state and not outcome.doubted and self._moves.add(state, target, health):
             return transition
         return self._within_limit(state, judged, transition, canonical, folded)
 
@@ -269,11 +271,21 @@ class OutcomePolicy:
         displacements.add(after)
         return transition
 
-    def replaced(self, folded: Sequence[UrlState], change: Change, outcome: Outcome, *, policy: RecrawlPolicy) -> list[Change]:
+    def replaced(
+        self,
+        folded: Sequence[UrlState],
+        change: Change,
+        outcome: Outcome,
+        *,
+        before: UrlState,
+        policy: RecrawlPolicy,
+        target: Target | None,
+    ) -> list[Change]:
         """Return changes that delete documents of URLs folded into one with an outcome; `change` is the change of that one.
 
         They are deleted together with the push of its document, also where the deletion limit keeps its previous one. If it has none, they are
-        deleted if the outcome would delete their own, and the deletion limit allows it; a redirect to itself deletes nothing.
+        deleted if the outcome would delete their own, and the deletion limit allows it; a redirect to itself deletes nothing, nor does one
+        that is not trusted yet. `before` and `target` are as for `follow`.
         """
         id = change.state.id
         if change.state.state is State.DONE:
@@ -283,8 +295,19 @@ class OutcomePolicy:
         return [
             Change(state, forget=True, together_with=id)
             for state in folded
-            if self._deletes_folded(state, outcome, policy, site=change.state.site)
+            if (target is None or self._is_trusted_of_folded(state, before, target, policy))
+            and self._deletes_folded(state, outcome, policy, site=change.state.site)
         ]
+
+    def _is_trusted_of_folded(self, state: UrlState, before: UrlState, target: Target, policy: RecrawlPolicy) -> bool:
+        """Return whether a redirect deletes the document of a folded URL: `before` has redirected in an earlier run, or the index has it there.
+
+        On a small site, a redirect is trusted; on another one, not while it redirects most of its pages so.
+        """
+        health = self._healths.get(before.site) or self._read(before.site)
+        if target.has_document_of(state) or self._is_small(before.site, health, policy):
+            return True
+        return before.state is State.REDIRECTED and not health.mostly_shows(target.signature, policy.host_fetches)
 
     def _deletes_folded(self, state: UrlState, outcome: Outcome, policy: RecrawlPolicy, *, site: str) -> bool:
         """Return whether an outcome deletes the document of a folded URL; `site` is the one that answered, and may fail as a whole."""
@@ -360,6 +383,13 @@ class OutcomePolicy:
     def _read(self, site: str) -> Health:
         health = self._healths[site] = self._changed.get(site) or self._read_health(site)
         return health
+
+
+def document_holder(state: UrlState, folded: Sequence[UrlState]) -> UrlState:
+    """Return a URL as if it had the document that waits for it, if it has none itself; `folded` are the URLs folded into it."""
+    if state.checksum is not None or not folded:
+        return state
+    return structs.replace(state, checksum=folded[0].checksum)
 
 
 def unavailable(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, run_ends: bool, waits: bool) -> UrlState:

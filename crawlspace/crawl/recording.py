@@ -11,7 +11,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.crawl.admission import Admission, CandidateChecker, EndedUrls
 from crawlspace.crawl.commits import Commits
 from crawlspace.crawl.conditional import mark_after
-from crawlspace.crawl.outcomes import OutcomePolicy
+from crawlspace.crawl.outcomes import OutcomePolicy, document_holder
 from crawlspace.crawl.redirects import Redirects, Target, WaitingPage, sentence_of_shown, signature_of_text
 from crawlspace.crawl.rule_changes.folding import FoldedDocuments
 from crawlspace.model import Held, NewUrl, State, UrlState
@@ -98,7 +98,7 @@ class OutcomeRecorder:
         new, keys, refused, sample = self._admission.page_urls(state, outcome)
         canonical = self._admission.canonical_key(state, outcome)
         folded = self._folded.of(state)
-        target = self._redirects.target(state, outcome, new[0] if new else None)
+        target = self._redirects.target(document_holder(state, folded), outcome, new[0] if new else None)
         transition = self._outcomes.follow(state, outcome, policy=policy, canonical=canonical, folded=folded, target=target)
         after = transition.state
         if outcome.doubted:
@@ -128,7 +128,7 @@ class OutcomeRecorder:
         )
         batch = self._commits.batch
         self._commits.add(self._ended.follow(change, policy=policy, now=int(self._clock.now())), outcome, state)
-        batch.changes += self._outcomes.replaced(folded, change, outcome, policy=policy)
+        batch.changes += self._outcomes.replaced(folded, change, outcome, before=state, policy=policy, target=target)
         self._request_lost(state, after, target, in_flight)
         self._release_waiting(after, policy=policy, generation=generation, in_flight=in_flight)
         batch.new += new

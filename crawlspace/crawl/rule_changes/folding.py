@@ -12,8 +12,9 @@ a kill folds the rest:
 
 The documents of folded URLs wait in the index until the URL that each was folded into has been fetched. Each is deleted in the transaction
 that records a document of that URL, so the index is never without it. If that URL turns out to have none, the document is deleted as if
-its own page had answered so, within the deletion limit; else it keeps waiting, and is listed by `scrapy deletions`. If an equal page at a
-better address replaces it in the index meanwhile, its URL is forgotten at the next start.
+its own page had answered so, within the deletion limit, for a redirect once a later run sees it again, unless the index has the document at
+its target; else it keeps waiting, and is listed by `scrapy deletions`. If an equal page at a better address replaces it in the index
+meanwhile, its URL is forgotten at the next start.
 """
 
 from __future__ import annotations

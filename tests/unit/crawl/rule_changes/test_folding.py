@@ -363,6 +363,40 @@ def test_documents_wait_where_most_of_the_other_site_is_missing(site: FoldedSite
     assert set(site.held().values()) == {Held.FOLDED}
 
 
+def test_documents_wait_while_most_of_the_other_site_redirects_to_one_page(site: FoldedSite) -> None:
+    home, pages = "http://www.h.example/", [f"http://www.h.example/{number}" for number in range(40)]
+    site.write(start=home)
+    site.pages, site.links = {home: "home", **{url: url for url in pages}}, {home: pages}
+    site.crawl()
+    before = site.indexed
+    site.settings = {"CRAWLSPACE_URL_FOLD_WWW": "remove"}
+    others = {url.replace("www.", ""): url for url in pages}
+    site.pages = {"http://h.example/": "home", "http://h.example/closed": "closed for works"}
+    site.redirects = dict.fromkeys(others, "http://h.example/closed")
+    for _ in range(3):
+        site.crawl(after=MONTH)
+        assert len(site.indexed) == len(before) + 1
+    site.redirects = {}
+    site.pages |= others
+    site.crawl(after=MONTH)
+    assert site.indexed == {"http://h.example/", "http://h.example/closed", *others}
+    assert site.held() == {}
+
+
+def test_a_document_waits_until_the_redirect_of_the_other_url_is_seen_again(site: FoldedSite) -> None:
+    names = [f"{HOME}{number}" for number in range(40)]
+    site.pages = {HOME: "home", B: "b", f"{A}?sid=1": "a", **{name: name for name in names}}
+    site.links = {HOME: [f"{A}?sid=1", B, *names]}
+    site.crawl()
+    site.settings = dict(DROP)
+    site.redirects = {A: B}
+    site.crawl(after=MONTH)
+    assert site.held() == {"a?sid=1": Held.FOLDED}
+    site.crawl(after=MONTH)
+    assert "a?sid=1" not in site.known
+    assert site.held() == {}
+
+
 def test_urls_that_share_a_key_are_told_apart() -> None:
     store = MemoryStore(sinks=())
     one, two, three = (NewUrl(7, f"{HOME}{name}", "a.example:80", Source.INDEX_FOLLOW, 0, 1, 0, 1) for name in "abc")
