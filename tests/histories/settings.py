@@ -235,6 +235,7 @@ def change_focus(focus: str, configuration: Configuration, web: Web, chance: ran
     if focus == "folding":
         new = folded.changed(configuration, chance)
         folded.have_folded(web, new, chance)
+        web.led_to |= set(map(configuration.folded, web.led_to))  # a page that was found there keeps the number of its redirects
         return new
     if focus == "starts":
         return chance.choice(
