@@ -172,14 +172,20 @@ class Target:
     @property
     def is_settled(self) -> bool:
         """Whether it is known if the target has a document."""
-        if self.is_refused or self.state is None:
+        if self.is_refused or self.state is None or self.is_duplicate_in_flight:
             return self.is_refused
         return self.state.state not in _UNSETTLED and self.state.status not in OUT_OF_SPACE  # the rules admit it by now
+
+    @property
+    def is_duplicate_in_flight(self) -> bool:
+        """Whether it is a duplicate whose outcome is to come, which counts as that of a URL without a document in the index."""
+        state = self.state
+        return state is not None and state.lease_until is not None and state.duplicate_of is not None and not state.indexed
 
     def has_document_of(self, page: UrlState) -> bool:
         """Return whether the index has the document of a page at the target, or will have it once the page's own is deleted."""
         state = self.state
-        if state is None or state.checksum is None or state.state is not State.DONE:
+        if state is None or state.checksum is None or state.state is not State.DONE or self.is_duplicate_in_flight:
             return False
         if state.checksum == page.checksum:
             return not self.is_alternate

@@ -17,7 +17,7 @@ from crawlspace.state.changes import Change
 from crawlspace.state.store import Store
 from tests.draining import drain_all
 from tests.unit.crawl.test_engine import DAY, HOME, Web
-from tests.unit.crawl.test_redirects import MONTH, To, make_due, site
+from tests.unit.crawl.test_redirects import MONTH, RedirectingWeb, To, make_due, site
 
 OTHER = "http://b.example/"
 LIMIT = 3
@@ -302,3 +302,35 @@ def test_a_target_that_was_lost_to_another_page_is_not_requested_again(tmp_path:
     make_due(web, first=target)
     web.crawl()
     assert (web.held(), web.asked_for(target)) == ({"003": Held.MANY}, 1)
+
+
+def with_duplicates(folder: Path, store: Store) -> RedirectingWeb:
+    """A site of a home page and five pages, each at two URLs of which the longer one is fetched later; one deletion is allowed a run."""
+    web = RedirectingWeb(folder, store, CRAWLSPACE_MAX_DELETIONS=1, CRAWLSPACE_MAX_DELETIONS_PERCENT=0)
+    web.write(start=HOME, rules="forbid domain elsewhere.example\nallow domain *")
+    names = [f"{HOME}{number}" for number in range(5)]
+    web.pages = {HOME: "home", **{f"{name}{end}": name[-1] for end in ("", "-longer") for name in names}}
+    web.links = {HOME: [url for url in web.pages if url != HOME]}
+    web.crawl()
+    assert web.indexed == {"", *"01234"}
+    return web
+
+
+def test_pages_that_move_to_duplicates_that_leave_in_the_same_run_are_counted_by_the_deletion_limit(
+    tmp_path: Path, store: Store
+) -> None:
+    web = with_duplicates(tmp_path, store)
+    outside = To("http://elsewhere.example/")
+    web.shows = lambda url: None if url == HOME else outside if url.endswith("-longer") else To(f"{url}-longer")
+    for left in (5, 4, 3):
+        web.crawl(after=MONTH)
+        assert len(web.indexed) >= left
+        assert web.indexed <= {"", *"01234"}
+
+
+def test_pages_that_move_to_their_duplicates_are_replaced_in_the_same_run(tmp_path: Path, store: Store) -> None:
+    web = with_duplicates(tmp_path, store)
+    web.shows = lambda url: None if url == HOME or url.endswith("-longer") else To(f"{url}-longer")
+    web.crawl(after=MONTH)
+    assert web.indexed == {"", *(f"{number}-longer" for number in range(5))}
+    assert web.held() == {}
