@@ -478,8 +478,11 @@ class Oracle:
         ):
             return
         is_asked = self.verdicts(kept.url) == {None} and not self._configuration.bars(kept.url, self._web)
+        page = self._web.page(kept.url)
+        is_followed = page is not None and self.verdicts(page.location) == {None}  # else only a chain outside leads there
         if (
             is_asked
+            and is_followed
             and kept.key is None
             and self._configuration.key_of(to) == self._configuration.key_at(kept.url, kept.title, kept.text)
         ):
