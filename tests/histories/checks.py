@@ -124,6 +124,9 @@ class CheckedCollection(Collection):
             # a better address took its place before its own deletion could be held: that is no deletion
             has_nothing = now is None or now.state in NO_DOCUMENT
             is_displaced = was.checksum in there or (was.canonical in keys and (now is not None or url in run.orphans))
+            # nor is it one where it has moved to a page that left the index for the one that it names as canonical
+            to = after.get(self._leads_to(url, down))
+            is_displaced = is_displaced or (to is not None and to.state is State.DONE and to.canonical in keys)
             if was.indexed and not (has_nothing and is_displaced):
                 lost.append(url)
         for host, number in missing.items():
