@@ -125,8 +125,8 @@ class CheckedCollection(Collection):
             has_nothing = now is None or now.state in NO_DOCUMENT
             is_displaced = was.checksum in there or (was.canonical in keys and (now is not None or url in run.orphans))
             # nor is it one where it has moved to a page that left the index for the one that it names as canonical
-            to = after.get(self._leads_to(url, down))
-            is_displaced = is_displaced or (to is not None and to.state is State.DONE and to.canonical in keys)
+            targets = [after[to] for to in self._leads_to(url, down) if to in after]
+            is_displaced = is_displaced or any(to.state is State.DONE and to.canonical in keys for to in targets)
             if was.indexed and not (has_nothing and is_displaced):
                 lost.append(url)
         for host, number in missing.items():
@@ -144,29 +144,30 @@ class CheckedCollection(Collection):
         moved_away = sum(
             any(
                 state.indexed or state.checksum in {before[url].checksum, *there} - {None}
+                for to in self._leads_to(url, down)
                 for states in (before, after)
-                if (state := states.get(self._leads_to(url, down))) is not None
+                if (state := states.get(to)) is not None
             )
             for url in lost
         )
         if run.lasted < DAY and run.ended != "killed" and len(lost) - min(run.moved_away, moved_away) > run.deletion_limit:
             yield f"LIMIT   {len(lost)} deletions, {run.deletion_limit} may be made: {lost}"
 
-    def _leads_to(self, url: str, down: Mapping[str, str]) -> str:
-        """Return where the redirects of an address end; empty without any."""
-        target = ""
+    def _leads_to(self, url: str, down: Mapping[str, str]) -> list[str]:
+        """Return where the redirects of an address lead, one after the other: the first targets may be held in the index meanwhile."""
+        targets = list[str]()
         for _ in range(10):
             site, page = self._web.site_of(url), self._web.page(url)
             outage = down.get(site.host, "")
             that = f"{site.home}closed" if outage == "to one" else site.home
             if outage in REDIRECTS and url != that:
-                target = that
+                targets.append(that)
             elif page is not None and page.location and host_of(page.location) in self._web.sites:
-                target = page.location
+                targets.append(page.location)
             else:
                 break
-            url = target
-        return target
+            url = targets[-1]
+        return targets
 
     def _may_have_moved_away(
         self, was: UrlState, outage: str, before: Mapping[str, UrlState], there: AbstractSet[bytes | None], oracle: Oracle
