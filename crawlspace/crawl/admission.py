@@ -21,7 +21,7 @@ from crawlspace.cache import Recent
 from crawlspace.config.collection import Collection
 from crawlspace.config.files import StartUrl
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, fitting, packed
-from crawlspace.crawl.redirects import FoldedRedirects, redirects_before, target_candidate, target_url
+from crawlspace.crawl.redirects import redirects_before, target_candidate, target_url
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.sites import HostRoom
 from crawlspace.decision import Decision, Reason, RuleRef
@@ -35,7 +35,7 @@ from crawlspace.state.lifecycle import remembered
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST, RefusedLink
 from crawlspace.state.store import Store
-from crawlspace.text import cut, printable
+from crawlspace.text import cut, printable, quoted
 from crawlspace.urls import MalformedUrl, Url, join, url_key, without_route
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,8 @@ _DROPPED = dict.fromkeys(map(ord, "\t\n\r"))
 MAX_URL = 2_083
 """Characters of a URL that are stored; a longer one is cut off with an ellipsis."""
 _MOST_FORGOTTEN = 100_000
+_WARNINGS = 20
+"""Maximal sites with a warning about unsuitable URL options."""
 
 
 class PageUrls(NamedTuple):
@@ -63,6 +65,38 @@ class PageUrls(NamedTuple):
     sample: Sequence[RefusedLink] = ()
 
 
+class FoldedRedirects:
+    """Redirects to a spelling that the URL options fold into the URL of the page itself, so that it cannot be fetched."""
+
+    def __init__(self, collection: Collection) -> None:
+        self._folding = collection.url_folding
+        self._warned_of: set[str] = set()
+
+    def leads_back(self, state: UrlState, href: str) -> bool:
+        """Return whether a target is such a spelling; warn once for each site."""
+        try:
+            into = self._folding.folded(self._folding.parse(join(state.url, href), host_as_written=state.host_as_written))
+        except MalformedUrl:
+            return False
+        if into is None or into.text != state.url:
+            return False
+        self._warn(state, href)
+        return True
+
+    def _warn(self, state: UrlState, target: str) -> None:
+        if state.site in self._warned_of or len(self._warned_of) >= _WARNINGS:
+            return
+        self._warned_of.add(state.site)
+        logger.warning(
+            "%s redirects to %s, which the URL options (CRAWLSPACE_URL_…) fold into the same URL: its page cannot be fetched, and a document "
+            "of it that is in the index stays as it is. The options do not suit this site: set them in CRAWLSPACE_SITES for %s as it spells its "
+            "URLs; for other pages of it this warning is not repeated in this run",
+            state.url,
+            printable(join(state.url, target)),
+            quoted(state.site.rpartition(":")[0]),
+        )
+
+
 class Admission:
     """Checks candidates and returns what the store must insert."""
 
@@ -70,7 +104,7 @@ class Admission:
         self._collection = collection
         self._discovery = discovery
         self._store = store
-        self._folded_redirects = FoldedRedirects(collection.url_folding)
+        self._folded_redirects = FoldedRedirects(collection)
         self.room = HostRoom(store, lambda host, port: collection.sites.of(host, port).limits, run_ends=not collection.continuous)
 
     def candidates(self, candidates: Iterable[Candidate]) -> tuple[list[NewUrl], list[Refused]]:

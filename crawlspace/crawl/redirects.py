@@ -34,7 +34,7 @@ from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import Store
 from crawlspace.status import OUT_OF_SPACE, Status
-from crawlspace.text import printable, quoted
+from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, Url, join, parse, without_route
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ _MOST_WAITING = 100
 _MOST_STATES = 20_000
 """Maximal states and targets that are remembered."""
 _WARNINGS = 20
-"""Maximal sites with a warning about redirect loops or unsuitable URL options."""
+"""Maximal sites with a warning about redirect loops."""
 
 
 def location_with_route(location: str, state: UrlState) -> str:
@@ -107,38 +107,6 @@ def target_url(state: UrlState, outcome: Outcome) -> Url | None:
         return parse(join(state.url, outcome.redirect_to or ""))
     except MalformedUrl:
         return None
-
-
-class FoldedRedirects:
-    """Redirects to a spelling that the URL options fold into the URL of the page itself, so that it cannot be fetched."""
-
-    def __init__(self, folding: UrlFolding) -> None:
-        self._folding = folding
-        self._warned_of: set[str] = set()
-
-    def leads_back(self, state: UrlState, href: str) -> bool:
-        """Return whether a target is such a spelling; warn once for each site."""
-        try:
-            into = self._folding.folded(self._folding.parse(join(state.url, href), host_as_written=state.host_as_written))
-        except MalformedUrl:
-            return False
-        if into is None or into.text != state.url:
-            return False
-        self._warn(state, href)
-        return True
-
-    def _warn(self, state: UrlState, target: str) -> None:
-        if state.site in self._warned_of or len(self._warned_of) >= _WARNINGS:
-            return
-        self._warned_of.add(state.site)
-        logger.warning(
-            "%s redirects to %s, which the URL options (CRAWLSPACE_URL_…) fold into the same URL: its page cannot be fetched, and a document "
-            "of it that is in the index stays as it is. The options do not suit this site: set them in CRAWLSPACE_SITES for %s as it spells its "
-            "URLs; for other pages of it this warning is not repeated in this run",
-            state.url,
-            printable(join(state.url, target)),
-            quoted(state.site.rpartition(":")[0]),
-        )
 
 
 @dataclass(slots=True)
