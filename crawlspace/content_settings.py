@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from crawlspace.setting_types import Count, Section, Whole, Words, seconds
+from crawlspace.setting_types import Count, Listed, Section, Whole, Words, seconds
 
 
 class ContentSection(Section, frozen=True):
@@ -44,6 +44,25 @@ class ContentSection(Section, frozen=True):
     CRAWLSPACE_CHECKSUM_TITLE: bool = True
     """Whether pages with the same text and different titles are different documents. A title that changes is sent to the index
     either way."""
+
+
+class SitemapSection(Section, frozen=True):
+    """Sitemaps and feeds."""
+
+    CRAWLSPACE_FOLLOW: Literal["links", "sitemaps", "both"] = "both"
+    """Where URLs are found: in the links of pages, in [sitemaps and feeds](sitemaps.md), or in both."""
+    CRAWLSPACE_SITEMAPS: Listed = ()
+    """Sitemaps and feeds in addition to those that robots.txt and pages name, as a list or separated by commas."""
+    CRAWLSPACE_SITEMAP_GUESS: bool = True
+    """Whether `/sitemap.xml` is requested at a site whose robots.txt names no sitemap."""
+    CRAWLSPACE_SITEMAP_REFRESH: Annotated[float, seconds(1)] | None = None
+    """The time until a sitemap or feed is fetched again. `None`: `CRAWLSPACE_REFRESH_MIN`. At most `CRAWLSPACE_REFRESH_MAX`."""
+    CRAWLSPACE_SITEMAP_MAX_ENTRIES: Count = 50_000
+    """URLs taken from one sitemap or feed, and sitemaps from one index file; the others are left out."""
+    CRAWLSPACE_SITEMAP_MAXSIZE: Count = 100 * 1024 * 1024
+    """Bytes read of a sitemap, after decompression; the rest is left out. `CRAWLSPACE_FILE_MAXSIZE` is for what is sent."""
+    CRAWLSPACE_MAX_SITEMAPS_PER_HOST: Count = 1_000
+    """Sitemaps that index files of one host may name in a run."""
 
 
 class FileSettings(Section, frozen=True):

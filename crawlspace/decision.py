@@ -32,6 +32,8 @@ class Reason(StrEnum):
     URLS_PER_HOST = "urls_per_host"
     REDIRECTS = "redirects"
     PAGE_LINKS = "page_links"
+    SITEMAP_HOST = "sitemap_host"
+    SITEMAP_LIMIT = "sitemap_limit"
     PAGE_TEXT = "page_text"
     """Refuses no URL: the rest of a page's text is left out."""
     NEEDS_BROWSER = "needs_browser"
@@ -75,6 +77,8 @@ _SENTENCES = {
     Reason.URLS_PER_HOST: "the host already has CRAWLSPACE_MAX_URLS_PER_HOST URLs",
     Reason.REDIRECTS: "it is the target of more redirects in a row than REDIRECT_MAX_TIMES",
     Reason.PAGE_LINKS: "its page has more links than CRAWLSPACE_MAX_LINKS",
+    Reason.SITEMAP_HOST: "a sitemap of another host names it, and the robots.txt of its own host does not name that sitemap",
+    Reason.SITEMAP_LIMIT: "a sitemap has more entries, a host more sitemaps, or index files are nested deeper than is read",
     Reason.PAGE_TEXT: "the text of a page is longer than 10,000,000 characters, and the rest is left out",
     Reason.NEEDS_BROWSER: "the page has scripts and next to no text or links: it may show its content in a browser only",
     Reason.FIELD_TYPE: "a value of the page is not of the type that extract.toml gives its field, and left out",

@@ -49,6 +49,10 @@ class Queue(NamedTuple):
         return cls(Source(source), shift - 2)
 
 
+SITEMAP_QUEUE = Queue(Source.INDEX, -2)
+"""That of sitemaps which robots.txt, a setting or an index file names: before other pages of their site, for they say what has changed."""
+
+
 def source_of(*, index: bool, follow: bool) -> Source:
     """Return the source of a link, by the `index` and `follow` that the rules set."""
     if index:

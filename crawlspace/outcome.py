@@ -10,6 +10,7 @@ from pathlib import Path
 
 from crawlspace.decision import Reason
 from crawlspace.document import Document
+from crawlspace.status import Status
 
 
 class OutcomeKind(StrEnum):
@@ -87,6 +88,11 @@ class Outcome:
     latency_s: float | None = None
     """Seconds between sending the request and the headers of the response, if known."""
     fetched_at: int = 0
+
+    @property
+    def names_sitemaps(self) -> bool:
+        """Whether its links are sitemaps that an index file names."""
+        return self.status == Status.SITEMAP_INDEX
 
 
 # --- outcome -------------------------------------------------------------------------------------------------------

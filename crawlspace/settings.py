@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field, structs
 
-from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings
+from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings, SitemapSection
 from crawlspace.setting_types import Count, Listed, Section, Whole, Words, seconds
 
 
@@ -511,6 +511,7 @@ sections = (
         FinishSection,
         DeletionsSection,
         ContentSection,
+        SitemapSection,
         FileSettings,
         ArchiveSection,
         IndexSection,

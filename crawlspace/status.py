@@ -31,7 +31,10 @@ class Status(IntEnum):
     UNREADABLE_FILE = 782
     MALFORMED_URL = 786
     NOINDEX = 2004
+    SITEMAP = 2005
+    NO_SITEMAP = 2006
     SOFT_REDIRECT = 3020
+    SITEMAP_INDEX = 3021
 
     @property
     def sentence(self) -> str:
@@ -43,16 +46,24 @@ OUT_OF_SPACE = frozenset({int(Status.EXCLUDED), int(Status.EXCLUDED_HERE)})
 """URLs excluded by the rules; they are crawled again when the rules admit them."""
 
 
-LINKS_ONLY = frozenset({int(HTTPStatus.OK), int(Status.NOINDEX)})
+LINKS_ONLY = frozenset({int(HTTPStatus.OK), int(Status.NOINDEX), int(Status.SITEMAP)})
 """Excluded pages that were read: only their links count. 200: an item pipeline dropped the document."""
+
+
+SITEMAPS = frozenset({int(Status.SITEMAP), int(Status.SITEMAP_INDEX)})
+"""Sitemaps and feeds. An index file is stored as a redirect, so that the sitemaps that it names have its link depth."""
 
 
 NO_CONTENT = frozenset({int(HTTPStatus.NO_CONTENT), int(HTTPStatus.RESET_CONTENT)})
 """Answers without a body, which therefore have no type, and no document."""
 
 
-UNCOUNTED = OUT_OF_SPACE | {404, 410}
-"""URLs that don't count towards a limit of URLs: outside the crawl space, or missing."""
+NO_PAGES = SITEMAPS | {404, 410}
+"""URLs that don't count towards a limit of URLs, whatever the rules: sitemaps, and missing ones."""
+
+
+UNCOUNTED = OUT_OF_SPACE | NO_PAGES
+"""The same with those outside the crawl space."""
 
 
 _STATUS_SENTENCES = {
@@ -78,5 +89,8 @@ _STATUS_SENTENCES = {
     Status.UNREADABLE_FILE: "a file without readable text, found by its title, name and URL",
     Status.MALFORMED_URL: "the URL is malformed",
     Status.NOINDEX: "the page or a rule asks not to be indexed, or the spider gave no item",
+    Status.SITEMAP: "a sitemap or feed, read for the URLs that it names",
+    Status.NO_SITEMAP: "no sitemap is there: it was tried, because robots.txt names none",
+    Status.SITEMAP_INDEX: "an index file, read for the sitemaps that it names",
     Status.SOFT_REDIRECT: "200 with a Location, or an empty page with an immediate refresh, taken as a redirect",
 }

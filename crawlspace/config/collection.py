@@ -19,9 +19,11 @@ from crawlspace.config.access import CredentialHosts, default_headers, read_cred
 from crawlspace.config.content import (
     ArchiveSettings,
     ContentSettings,
+    SitemapSettings,
     read_archive,
     read_content,
     read_file_settings,
+    read_sitemaps,
 )
 from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
@@ -117,6 +119,7 @@ class Collection:
     """Effect of the URL options. `start_urls` are folded."""
     credential_hosts: CredentialHosts
     content: ContentSettings
+    sitemaps: SitemapSettings
     files: FileSettings
     archive: ArchiveSettings
     extraction_rules: ExtractionRules
@@ -190,7 +193,15 @@ class Collection:
             self.soft_errors.content_hash,
             (files.max_bytes, files.timeout_s, files.memory_bytes, files.follow_links, sorted(files.converters.items())),
             *content.text_and_fields,
-            *filter(None, [self.sites.rendering_hash, self.url_folding.of_routes, self.extraction_rules.content_hash]),
+            *filter(
+                None,
+                [
+                    self.sites.rendering_hash,
+                    self.url_folding.of_routes,
+                    self.extraction_rules.content_hash,
+                    self.sites.follow_hash,
+                ],
+            ),
         )
         return blake2b(repr(fields).encode(), digest_size=16).hexdigest()
 
@@ -294,6 +305,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=read_content(settings, robots_obey=requests.ROBOTSTXT_OBEY),
+        sitemaps=read_sitemaps(settings, folding, are_read=lambda host, port: sites.of(host, port).reads_sitemaps),
         files=read_file_settings(settings),
         archive=read_archive(settings, data_folder),
         extraction_rules=rules.extraction_rules,

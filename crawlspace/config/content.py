@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -17,15 +17,18 @@ from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.links import ANY, LinkAttributes
 from crawlspace.content.metadata import MetaFields
 from crawlspace.content.page import EXTRACTION, has_trafilatura
-from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings
+from crawlspace.content.sitemaps import SitemapLimits
+from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings, SitemapSection
 from crawlspace.document import field_fault
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import table
+from crawlspace.rules.url_options import UrlFolding
 from crawlspace.settings import IndexSection, OfScrapySection, SitesSection
 from crawlspace.text import quoted
-from crawlspace.urls import document_id
+from crawlspace.urls import MalformedUrl, Url, document_id, parse
 
 CONVERTERS = "CRAWLSPACE_CONVERTERS"
+_SITEMAPS = "CRAWLSPACE_SITEMAPS"
 _META_FIELDS = "CRAWLSPACE_META_FIELDS"
 _META_EXAMPLE = '{"audience": "DC.audience", "team": ["team", "department"]}'
 _TAGS, _URL = "CRAWLSPACE_LINK_TAGS", "CRAWLSPACE_CONTENT_URL"
@@ -184,6 +187,43 @@ def read_meta_fields(value: object) -> MetaFields:
             )
         found[name] = [one.strip().lower() for one in written]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapSettings:
+    """Where sitemaps are looked for, besides robots.txt and links, and their limits."""
+
+    urls: tuple[Url, ...]
+    """Those of CRAWLSPACE_SITEMAPS."""
+    guess: bool
+    limits: SitemapLimits
+    max_per_host: int
+
+
+def read_sitemaps(
+    settings: Mapping[str, object], folding: UrlFolding, *, are_read: Callable[[str, int], bool]
+) -> SitemapSettings:
+    """Return the settings of sitemaps and feeds; `are_read`: whether those of a host and port are. Raises SettingError."""
+    given = read(SitemapSection, settings)
+    urls: list[Url] = []
+    for text in given.CRAWLSPACE_SITEMAPS:
+        try:
+            url = parse(text)
+        except MalformedUrl as error:
+            raise SettingError(
+                f"{_SITEMAPS} has {quoted(text)}, which is no URL ({error}); write one such as http://www.example.com/sitemap.xml"
+            ) from None
+        if not are_read(url.host, url.port):
+            raise SettingError(
+                f'{_SITEMAPS} has {quoted(text)}, and for its site CRAWLSPACE_FOLLOW is "links": write "both" or "sitemaps"'
+            )
+        urls.append(folding.fold(url))
+    return SitemapSettings(
+        urls=tuple(urls),
+        guess=given.CRAWLSPACE_SITEMAP_GUESS,
+        limits=SitemapLimits(given.CRAWLSPACE_SITEMAP_MAX_ENTRIES, given.CRAWLSPACE_SITEMAP_MAXSIZE),
+        max_per_host=given.CRAWLSPACE_MAX_SITEMAPS_PER_HOST,
+    )
 
 
 def read_file_settings(settings: Mapping[str, object]) -> FileSettings:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crawlspace.config.sentences import read
+from crawlspace.content_settings import SitemapSection
 from crawlspace.cron import Cron, is_cron, read_cron
 from crawlspace.errors import SettingError
 from crawlspace.frontier.delay_schedule import read_zone
@@ -82,13 +83,20 @@ def read_policy(settings: Mapping[str, object], refresh: RefreshTimes) -> Recraw
     given, bounds, deletions = read(LifecycleSection, settings), read(BoundsSection, settings), read(DeletionsSection, settings)
     low, high = round(given.CRAWLSPACE_REFRESH_MIN), round(given.CRAWLSPACE_REFRESH_MAX)
     start = low if given.CRAWLSPACE_START_REFRESH is None else round(given.CRAWLSPACE_START_REFRESH)
-    for name, value in (("CRAWLSPACE_REFRESH_MIN", low), ("CRAWLSPACE_START_REFRESH", start)):
+    written = read(SitemapSection, settings).CRAWLSPACE_SITEMAP_REFRESH
+    of_sitemaps = low if written is None else round(written)
+    for name, value in (
+        ("CRAWLSPACE_REFRESH_MIN", low),
+        ("CRAWLSPACE_START_REFRESH", start),
+        ("CRAWLSPACE_SITEMAP_REFRESH", of_sitemaps),
+    ):
         if value > high:
             raise SettingError(f"{name} ({value} s) is above CRAWLSPACE_REFRESH_MAX ({high} s); make it smaller")
     return RecrawlPolicy(
         refresh_min_s=low,
         refresh_max_s=high,
         start_refresh_s=start,
+        sitemap_refresh_s=of_sitemaps,
         due_by_age=refresh.has_due_times,
         retry_times=bounds.RETRY_TIMES if read(OfScrapySection, settings).RETRY_ENABLED else 0,
         retry_wait_s=given.CRAWLSPACE_RETRY_WAIT,

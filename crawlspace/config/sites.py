@@ -15,6 +15,7 @@ from crawlspace.config.proxies import NoProxy, Proxy, read_no_proxy, read_proxy
 from crawlspace.config.sentences import read
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
 from crawlspace.config.site_tls import SiteTls, read_site_tls
+from crawlspace.content_settings import SitemapSection
 from crawlspace.decision import Actions, Render
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import table
@@ -31,6 +32,7 @@ RENDER = "CRAWLSPACE_RENDER"
 RENDER_HOSTS = "CRAWLSPACE_RENDER_HOSTS"
 WAIT_FOR = "CRAWLSPACE_RENDER_WAIT_FOR"
 HASH_ROUTES = "CRAWLSPACE_HASH_ROUTES"
+FOLLOW = "CRAWLSPACE_FOLLOW"
 DROP_PARAMETERS = "CRAWLSPACE_URL_DROP_PARAMETERS"
 DROP_PATH_PARAMETERS = "CRAWLSPACE_URL_DROP_PATH_PARAMETERS"
 SETTINGS = {
@@ -41,7 +43,7 @@ SETTINGS = {
         for name in (
             *("CRAWLSPACE_MAX_PATH_DEPTH", "CRAWLSPACE_MAX_URLS_PER_HOST", "CRAWLSPACE_FOLLOW_QUERY_STRINGS"),
             *SpellingsSection.__struct_fields__,
-            *(HASH_ROUTES, RENDER, RENDER_HOSTS, WAIT_FOR),
+            *(HASH_ROUTES, RENDER, RENDER_HOSTS, WAIT_FOR, FOLLOW),
         )
     },
 }
@@ -91,6 +93,10 @@ class SiteSettings:
     tls: SiteTls | None = None
     """Certificates of its connections; None: none of its own."""
     rendering: SiteRendering = NO_RENDERING
+    follows_links: bool = True
+    """Whether links of pages are followed."""
+    reads_sitemaps: bool = True
+    """Whether sitemaps and feeds are read."""
     proxy: Proxy | None = None
     """None: that of the collection."""
     no_proxy: NoProxy | None = None
@@ -156,6 +162,13 @@ class SiteTable:
         """Text that changes whenever the settings may have a page rendered otherwise; empty where none is."""
         by_pattern = [("", self.default.rendering), *((pattern, one.rendering) for pattern, one in self.by_pattern.items())]
         return repr([(pattern, one.mode.value, one.hosts, one.wait_for) for pattern, one in by_pattern]) if self.renders else ""
+
+    @property
+    def follow_hash(self) -> str:
+        """Text that changes whenever URLs may be found elsewhere; empty where links and sitemaps are followed everywhere."""
+        by_pattern = [("", self.default), *self.by_pattern.items()]
+        found = [(pattern, one.follows_links, one.reads_sitemaps) for pattern, one in by_pattern]
+        return repr(found) if not all(links and sitemaps for _, links, sitemaps in found) else ""
 
     @property
     def limits_differ(self) -> bool:
@@ -240,6 +253,7 @@ class _Defaults:
     space: SpaceLimitsSection
     spellings: SpellingsSection
     rendering: RenderingSection
+    sitemaps: SitemapSection
 
 
 def read_sites(settings: Mapping[str, object]) -> SiteTable:
@@ -250,6 +264,7 @@ def read_sites(settings: Mapping[str, object]) -> SiteTable:
         read(SpaceLimitsSection, settings),
         read(SpellingsSection, settings),
         read(RenderingSection, settings),
+        read(SitemapSection, settings),
     )
     default = _read_site(defaults, {}, {})
     patterns = table(NAME, settings.get(NAME), example='{"sales.example.com": {"delay": 2}}')
@@ -308,6 +323,7 @@ def _read_site(defaults: _Defaults, own: Mapping[str, object], places: Mapping[s
     delays = read(DelaysSection, own, places=places, default=defaults.delays)
     space = read(SpaceLimitsSection, own, places=places, default=defaults.space)
     rendering = read(RenderingSection, own, places=places, default=defaults.rendering)
+    follow = read(SitemapSection, own, places=places, default=defaults.sitemaps).CRAWLSPACE_FOLLOW
     sets_concurrency = "CONCURRENT_REQUESTS_PER_DOMAIN" in own
     return SiteSettings(
         own_delay="DOWNLOAD_DELAY" in own,
@@ -333,6 +349,8 @@ def _read_site(defaults: _Defaults, own: Mapping[str, object], places: Mapping[s
             sets_mode=RENDER in own,
             sets_hosts=RENDER_HOSTS in own,
         ),
+        follows_links=follow != "sitemaps",
+        reads_sitemaps=follow != "links",
     )
 
 

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from crawlspace.content.charset import decode
 from crawlspace.content.exclusion_marks import EXCLUSION_MARKS, marked_texts, marks_in, with_tags
-from crawlspace.content.links import MARK, NO_OTHERS, LinkAttributes, is_link, page_target, parse_refresh, target
+from crawlspace.content.links import MARK, NO_OTHERS, LinkAttributes, is_feed, is_link, page_target, parse_refresh, target
 from crawlspace.content.markup import INLINE, attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
 from crawlspace.content.metadata import MAX_METAS, NO_META_FIELDS, MetaFields, absolute, meta_names, page_fields
 from crawlspace.content.page import MAX_TEXT, Page
@@ -34,6 +34,7 @@ MAX_DESCRIPTION = 5_000
 MAX_HEADINGS = 1_000
 MAX_HEADING = 300
 MAX_ALTERNATES = 200
+MAX_FEEDS = 20
 """Languages in which a page names itself."""
 
 _NOT_SHOWN = (
@@ -119,6 +120,7 @@ def extract(
         robots=reader.robots,
         meta_refresh=reader.refresh,
         charset=codec,
+        feeds=tuple(href for href in dict.fromkeys(reader.feeds) if href),
         links_left_out=max(0, len(reader.links) - max_links),
         text_left_out=max(0, len(whole) - max_text),
         modified=fields.pop("modified", ""),
@@ -159,6 +161,7 @@ class _Reader:
         self.anchors: list[str] = []
         """Fragments of the URLs that lead to the headings; empty for one without."""
         self.alternates: dict[str, str] = {}
+        self.feeds: list[str] = []
         """URLs of the page in other languages, as written, by language."""
         self.title: str | None = None
         self.description = self.og_description = self.og_title = self.language = self.pragma_language = ""
@@ -240,9 +243,11 @@ class _Reader:
     def link_element(self, written: str, _: int) -> None:
         attributes = attributes_of(written)
         rel = attributes.get("rel", "").lower().split()
-        if self._templates or not is_link(rel, attributes.get("type", "")):
+        kind, href = attributes.get("type", ""), attributes.get("href", "")
+        if self._templates or not is_link(rel, kind):
+            if not self._templates and is_feed(rel, kind) and "link" in self._link_tags and len(self.feeds) < MAX_FEEDS:
+                self.feeds.append(page_target(href, self._codec))
             return
-        href = attributes.get("href", "")
         if "canonical" in rel and self.canonical is None:
             self.canonical = target(href, self._codec) or None
         if "alternate" in rel and "hreflang" in attributes and len(self.alternates) < MAX_ALTERNATES:

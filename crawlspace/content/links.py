@@ -27,6 +27,7 @@ _ADDRESSES = re.compile(r'(\s(?:href|src|action|xlink:href)=")([^"?]*+\?[^"]*+)'
 _PARTS_OF_TYPE = re.compile("[/+]")
 _DATA = frozenset({"json", "xml", "oembed", "rss", "atom", "rdf", "calendar", "turtle", "n3", "n-triples", "vcard", "css"})
 """Parts of the names of types that are for programs: feeds, oEmbed, JSON."""
+_FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"})
 _MEDIA = ("image/", "audio/", "video/", "font/")
 
 
@@ -54,6 +55,11 @@ def is_link(relations: Collection[str], type_written: str) -> bool:
     if not type_written or _RELATIONS.intersection(relations) != {"alternate"}:
         return True
     return _may_be_page(essence(resolved_attribute(type_written)))
+
+
+def is_feed(relations: Collection[str], type_written: str) -> bool:
+    """Return whether a link element names a feed of the site (HTML, 4.6.7.1)."""
+    return "alternate" in relations and bool(type_written) and essence(resolved_attribute(type_written)) in _FEEDS
 
 
 def parse_refresh(content: str, codec: str) -> tuple[float, str] | None:

@@ -12,7 +12,7 @@ from crawlspace.outcome import Link
 
 MAX_TEXT = 10_000_000
 """Maximal characters of a page's text."""
-EXTRACTION = 4
+EXTRACTION = 5
 """The version of the extraction: with another one, an unchanged page may have other links, another title or text."""
 
 
@@ -36,6 +36,8 @@ class Page:
     """The element of the first occurrence of each link."""
     nofollow: frozenset[str] = frozenset()
     """The links that must not be followed."""
+    feeds: tuple[str, ...] = ()
+    """Feeds that it names as those of the site."""
     canonical: str | None = None
     robots: RobotsDirectives = NO_LIMITS
     meta_refresh: tuple[float, str] | None = None

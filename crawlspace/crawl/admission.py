@@ -26,7 +26,7 @@ from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.sites import HostRoom
 from crawlspace.decision import Decision, Reason, RuleRef
 from crawlspace.errors import ConfigError
-from crawlspace.model import Candidate, NewUrl, Source, State, UrlState, source_of
+from crawlspace.model import SITEMAP_QUEUE, Candidate, NewUrl, Source, State, UrlState, source_of
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
@@ -120,10 +120,12 @@ class Admission:
         return self.within_host_limit(new)[0], refused
 
     def starts(self) -> Iterator[list[NewUrl]]:
-        """Yield the admitted start URLs in batches, each after the previous one was inserted."""
+        """Yield the admitted start URLs, and the sitemaps of the settings, in batches, each after the previous one was inserted."""
         starts = self._collection.start_urls
         for first in range(0, len(starts), _STARTS_AT_ONCE):
             yield self.candidates(start_candidates(starts[first : first + _STARTS_AT_ONCE]))[0]
+        if self._collection.sitemaps.urls:
+            yield self.candidates(map(sitemap_candidate, self._collection.sitemaps.urls))[0]
 
     def page_urls(self, state: UrlState, outcome: Outcome) -> PageUrls:
         """Check the links of a page, or the target of its redirect."""
@@ -138,13 +140,16 @@ class Admission:
                 outcome.links,
                 base=outcome.base or state.url,
                 base_host_as_written=state.host_as_written,
-                depth=state.depth + 1,
+                depth=state.depth if outcome.names_sitemaps else state.depth + 1,
                 page=state.id,
                 inherited=packed(outcome.link_metadata) if outcome.link_metadata else None,
             )
             known = self._known(found.too_deep)
             keys, new = [*found.keys, *(url.key for url in known)] if known else found.keys, [*known, *found.new]
             refused = {**found.refused, **outcome.left_out}
+            if outcome.names_sitemaps:
+                (source, shift), redirects = SITEMAP_QUEUE, redirects_before(state) + 1
+                new = [structs.replace(one, source=source, shift=shift, redirects=redirects) for one in new]
         if outcome.redirect_to is not None:
             leads_back = self._folded_redirects.leads_back(state, outcome.redirect_to)
             if leads_back and state.checksum is not None:  # its document does not change
@@ -245,6 +250,10 @@ def start_candidates(starts: Sequence[StartUrl]) -> list[Candidate]:
         Candidate(start.url.text, Source.USER, base_host_as_written=start.url.host_as_written, shift=start.shift)
         for start in starts
     ]
+
+
+def sitemap_candidate(url: Url) -> Candidate:
+    return Candidate(url.text, SITEMAP_QUEUE.source, base_host_as_written=url.host_as_written, shift=SITEMAP_QUEUE.shift)
 
 
 @dataclass(slots=True)

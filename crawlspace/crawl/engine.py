@@ -27,6 +27,7 @@ from crawlspace.crawl.rendering import Rendering
 from crawlspace.crawl.rule_changes.folding import FoldedDocuments
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters, RunStart
 from crawlspace.crawl.sinks.deliveries import Deliveries
+from crawlspace.crawl.sitemaps import Sitemaps, refused_sitemaps
 from crawlspace.crawl.sites import SiteDelays, SiteFailures, frontier_of, robots_of
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.crawl.timed.work import PassingTime
@@ -95,6 +96,7 @@ class Engine:
         self.generation = generation(store)
         """Generation of the rules; a page fetched under another one is requested with an unconditional GET."""
         self.robots = robots_of(collection, self._results, clock)
+        self.sitemaps = Sitemaps(collection, store, admission=self._admission, checker=self._checker, robots=self.robots)
         self.logins = Logins.of(collection, store, clock)
         self.rendering = Rendering.of(collection, space, store, clock=clock)
         self.site_delays = SiteDelays(collection, clock, self.robots)
@@ -149,11 +151,8 @@ class Engine:
     # --- inserting URLs -------------------------------------------------------------------------------------------
 
     def seed(self) -> list[Refused]:
-        """Insert the start URLs; known ones are not fetched sooner.
-
-        Returns those that the rules refuse. Raises ConfigError if they refuse all.
-        """
-        refused = check_start_urls(self.collection.start_urls, self.space)
+        """Insert the start URLs; known ones are not fetched sooner. Returns refused ones. Raises ConfigError if all are refused."""
+        refused = [*check_start_urls(self.collection.start_urls, self.space), *refused_sitemaps(self.collection, self.space)]
         for new in self._admission.starts():
             self.enter(new)
         return refused
@@ -277,8 +276,7 @@ class Engine:
             return False
         again = self._recorder.check_redirect(state, outcome)
         self.file_slots.ended(state, outcome)
-        self.progress.fetched += 1
-        self.progress.by_kind[outcome.kind] += 1
+        self.progress.add(outcome)
         if outcome.status in UNAVAILABLE:
             del self._leased[state.id]
             self.progress.count(state, outcome)
@@ -317,6 +315,7 @@ class Engine:
     ) -> None:
         """Process the response to a request for robots.txt, or its failure."""
         self._site_failures.robots_read(fetch, status=status, body=body, retry_after_s=retry_after_s, detail=detail)
+        self.enter(self.sitemaps.of_robots_txt(fetch, status=status, body=body))
 
     def robots_not_sent(self, fetch: FetchRobots, *, wait_s: float = 0.0) -> None:
         """Request a robots.txt again with the next slot of its site, or after a while: its request was not answered."""

@@ -59,6 +59,7 @@ _NOT_OF_SITE = frozenset(
         Status.PORT_OR_SCHEME,
         Status.UNEXPECTED,
         Status.NOT_RENDERED,
+        Status.NO_SITEMAP,
     }
 )
 

@@ -122,7 +122,7 @@ class OutcomeRecorder:
             document=document,
             links=keys,
             discovered=new,
-            forget=transition.forget,
+            forget=transition.forget or after.status == Status.NO_SITEMAP,
             keep_in_index=outcome.status == Status.EXCLUDED_HERE,
             refused_links=sample if after.refused and keys is not None else (),
         )

@@ -256,8 +256,8 @@ class Redirects:
         """
         if outcome.redirect_to is not None and admitted is None and (seen := self._seen.get(state.url)) is not None:
             seen.is_refused = True
-        if outcome.kind is not OutcomeKind.REDIRECTED or state.checksum is None:
-            return None
+        if outcome.redirect_to is None or outcome.kind is not OutcomeKind.REDIRECTED or state.checksum is None:
+            return None  # an index file of sitemaps has no target
         if admitted is not None:
             return self._target(state, admitted.url)
         url = target_url(state, outcome)

@@ -121,8 +121,16 @@ class RunCounters:
         self.browser_pages[state.site] = state.url
         return True
 
+    def add(self, outcome: Outcome) -> None:
+        """Count a fetch; not one that has tried where a sitemap may be."""
+        if outcome.status != Status.NO_SITEMAP:
+            self.fetched += 1
+            self.by_kind[outcome.kind] += 1
+
     def count(self, state: UrlState, outcome: Outcome) -> None:
         """Count the outcome of a URL, given its state before."""
+        if outcome.status == Status.NO_SITEMAP:
+            return
         if state.state is State.PENDING:
             self.first_fetches += 1
         self.by_status[int(outcome.status)] += 1

@@ -118,6 +118,11 @@ class Robots:
         is_allowed = known.rules is None or known.rules.can_fetch(without_route(url), "*")
         return RobotsVerdict.ALLOWED if is_allowed else RobotsVerdict.FORBIDDEN
 
+    def allows(self, url: str, *, site: str) -> bool:
+        """Return whether the robots.txt of a site that was just read allows a URL that may be requested besides those of the frontier."""
+        known = self._get(site, url.split(":", 1)[0])
+        return known is not None and (known.rules is None or known.rules.can_fetch(url, "*"))
+
     def delay_of(self, site: str, scheme: str) -> float:
         """Return the seconds between two requests that robots.txt requests, up to the maximum; 0.0 if it requests none.
 

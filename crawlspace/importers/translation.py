@@ -215,6 +215,11 @@ def as_switch(name: str) -> Translate:
     return lambda values, defaults: setting(defaults, name, yes_or_no(values))
 
 
+def sitemaps(values: Sequence[str], defaults: Defaults) -> Translation:
+    """Return the translation of a switch that has sitemaps read."""
+    return setting(defaults, "CRAWLSPACE_FOLLOW", "both" if yes_or_no(values) else "links")
+
+
 def as_text(name: str) -> Translate:
     return lambda values, defaults: setting(defaults, name, one_value(values))
 

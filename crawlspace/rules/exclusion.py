@@ -98,10 +98,10 @@ class KnownUrlDecisions:
             return None
         return self._folded(text, self._host_of(text, host_as_written), host_as_written)
 
-    def decide(self, text: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> KnownDecision:
+    def decide(self, text: str, *, site: str, depth: int, host_as_written: str | None, is_page: bool = True) -> KnownDecision:
         """Return the decision about a known URL, given as its text in normal form.
 
-        An admitted URL counts towards the limit of its host (that of `site`, which is `host:port`) unless it is missing, or is
+        An admitted URL counts towards the limit of its host (that of `site`, which is `host:port`) if it is a page, and not
         folded into another one. A start URL has depth 0 whatever depth is given: it may be known from links first.
         """
         host = self._host_of(text, host_as_written)
@@ -121,7 +121,7 @@ class KnownUrlDecisions:
         if not decision.admitted:
             return KnownDecision(self._exclusion(url, decision, unreachable, is_shared=is_shared), into=into)
         exclusion = unreachable
-        if exclusion is None and self.hosts_are_limited and not is_missing and into is None:
+        if exclusion is None and self.hosts_are_limited and is_page and into is None:
             exclusion = self._count_of_host(site)
         if exclusion is None and into is None and decision.actions is NO_ACTIONS:
             return _ADMITTED

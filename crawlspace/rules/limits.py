@@ -59,13 +59,17 @@ class Limits:
 def extension(path: str) -> str:
     """Return the file extension of a URL's path in lower case, without the dot; empty if it has none.
 
-    It is that of the last path segment, without path parameters: `/a.b/Photo.JPG;size=2` has `jpg`.
+    It is that of the last path segment, without path parameters: `/a.b/Photo.JPG;size=2` has `jpg`. That of compressed XML, such as
+    `/sitemap.xml.gz`, is `xml`.
     """
     name = path[path.rfind("/") + 1 :]
     if ";" in name:
         name = name[: name.index(";")]
+    name = name.lower()
+    if name.endswith(".xml.gz"):
+        return "xml"
     dot = name.rfind(".")
-    return name[dot + 1 :].lower() if dot >= 0 else ""
+    return name[dot + 1 :] if dot >= 0 else ""
 
 
 def changes_of_built_in(excluded: frozenset[str]) -> list[str]:

@@ -16,7 +16,7 @@ from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import DUE, EXCLUDED
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, interval_of, next_fetch, next_refresh, retry_wait
 from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
-from crawlspace.status import Status
+from crawlspace.status import SITEMAPS, Status
 from crawlspace.text import printable
 
 
@@ -331,6 +331,8 @@ def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, h
 def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlPolicy, now: int, *, changed: bool) -> UrlState:
     """Return the state after a finished round, due again after the next interval."""
     interval = interval_of(state, changed=changed, policy=policy)
+    if status in SITEMAPS and policy.sitemap_refresh_s is not None:
+        interval = policy.sitemap_refresh_s
     return structs.replace(
         state,
         state=into,

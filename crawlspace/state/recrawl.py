@@ -35,6 +35,8 @@ class RecrawlPolicy:
     """Time of the next cycle, if URLs are fetched once a cycle instead of after their own intervals."""
     start_refresh_s: int | None = None
     """The interval of start URLs; None: as that of other pages."""
+    sitemap_refresh_s: int | None = None
+    """The interval of sitemaps and feeds; None: as that of other pages."""
     cycle_s: int = 0
     """The length of a cycle."""
     due_by_age: bool = True

@@ -45,6 +45,8 @@ LETTERS: Mapping[Reason, str] = {
     Reason.FOLDER: "f",
     Reason.PATH_DEPTH: "g",
     Reason.URLS_PER_HOST: "h",
+    Reason.SITEMAP_LIMIT: "i",
+    Reason.SITEMAP_HOST: "j",
     Reason.LINK_DEPTH: "l",
     Reason.MALFORMED: "m",
     Reason.PAGE_LINKS: "n",

@@ -188,6 +188,7 @@ class Configuration:
         """Return the settings that differ from the crawler's defaults."""
         return {
             "ROBOTSTXT_OBEY": self.robots_obey,
+            "CRAWLSPACE_SITEMAP_GUESS": False,
             "DOWNLOAD_DELAY": self.delay,
             "RETRY_TIMES": self.retry_times,
             "REDIRECT_MAX_TIMES": self.max_redirects,

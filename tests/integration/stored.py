@@ -25,7 +25,10 @@ from tests.conftest import Project
 from tests.due_times import make_all_due_by
 from tests.servers import another_client, emptied, redis_server
 
-FAST = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\nDOWNLOAD_TIMEOUT = 300\nCRAWLSPACE_ARCHIVE = False\n"
+FAST = (
+    "DOWNLOAD_DELAY = 0; CRAWLSPACE_SITEMAP_GUESS = False\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\n"
+    "DOWNLOAD_TIMEOUT = 300\nCRAWLSPACE_ARCHIVE = False\n"
+)
 """Without waits. An answer that a test holds, or that a busy machine gives late, is waited for; a test of a hang sets a time-out itself."""
 
 

@@ -177,7 +177,7 @@ def test_the_links_of_a_page_are_listed_to_choose_from(project: MakeProject, kin
 def test_links_that_are_not_followed_are_listed_and_entered(project: MakeProject) -> None:
     """As FDSE does it: a page is fetched, and a person chooses what is followed."""
     with serve(CHOSEN) as server:
-        settings = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_DEFAULT_FOLLOW = False\n"
+        settings = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_DEFAULT_FOLLOW = False\nCRAWLSPACE_SITEMAP_GUESS = False\n"
         demo = project({"demo/start_urls.txt": server.url("/"), "demo/settings.py": settings})
         demo.crawl("demo").succeeded()
         assert asked(server.paths()) == ["/"]

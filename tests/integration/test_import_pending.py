@@ -106,7 +106,8 @@ def test_wrong_use(demo: Project, run: Run, arguments: tuple[str, ...], sentence
 def test_what_was_imported_is_crawled(project: MakeProject, kind: str) -> None:
     site = Site({"/": page("Home"), "/b": page("B"), "/c": page("C"), "/d": page("D")})
     with serve(site) as server:
-        demo = project({"demo/start_urls.txt": server.url("/"), "demo/settings.py": "DOWNLOAD_DELAY = 0\n"})
+        settings = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_SITEMAP_GUESS = False\n"
+        demo = project({"demo/start_urls.txt": server.url("/"), "demo/settings.py": settings})
         demo = shared(demo) if kind == "server" else demo
         lines = f"{server.url('/b')} R 0\n{server.url('/c')} R 2\n{server.url('/d')} R {INDEXED_AT}\n"
         demo.scrapy("import-pending", "demo", file(demo, lines)).succeeded()

@@ -117,7 +117,7 @@ def test_kill_9_within_each_transaction_of_a_change_of_the_rules(project: MakePr
     """The states are many enough for several transactions; what the killed starts left undone, the last one does."""
     pages = 12_000
     with serve(Site({"/": page("Home")})) as server:
-        demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0\n"))
+        demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0\nCRAWLSPACE_SITEMAP_GUESS = False\n"))
         demo.crawl("demo").succeeded()
         file = demo.data / "demo" / "state.db"
         fill(file, server.url("/private/"), pages)

@@ -107,7 +107,9 @@ def test_a_host_with_the_robots_txt_of_many_others_is_requested_at_its_delay(pro
         shared = stack.enter_context(serve(Site({"/robots.txt": BARRED, "/": page("Shared")}), host="127.0.1.1"))
         others = [stack.enter_context(serve(_redirecting(shared), host=f"127.0.0.{number + 2}")) for number in range(8)]
         starts = "\n".join(server.url() for server in [*others, shared])
-        made = project(collection(starts, rules=ADDRESSES, settings=f"DOWNLOAD_DELAY = {delay_s}\n"))
+        made = project(
+            collection(starts, rules=ADDRESSES, settings=f"DOWNLOAD_DELAY = {delay_s}\nCRAWLSPACE_SITEMAP_GUESS = False\n")
+        )
         made.crawl("demo").succeeded()
         moments = [request.at for request in shared.requests]
         assert shared.counts() == {"/robots.txt": 9, "/": 1}

@@ -21,7 +21,7 @@ from tests.search_server import INDEX, SearchServer, search_server
 from tests.sites import Site, page, serve
 from tests.solr_server import SolrServer
 
-PACE = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\n"
+PACE = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_SITEMAP_GUESS = False\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\n"
 LOCAL = {"type": "sqlite"}
 DOWN = "http://127.0.0.1:9"
 

@@ -147,7 +147,8 @@ def test_a_request_on_a_connection_that_is_being_closed_has_another_turn(project
     closing = ClosesAfter(5, page("Page", links=[f"/{number}" for number in range(PAGES - 1)]))
     site = Site({"/robots.txt": ClosesAfter(5, text(""))}, otherwise=lambda request: numbered(closing, request))
     with serve(site) as server:
-        made = project(collection(server.url("/"), settings=f"DOWNLOAD_DELAY = {DELAY_S}\nRETRY_TIMES = 0\n"))
+        settings = f"DOWNLOAD_DELAY = {DELAY_S}\nRETRY_TIMES = 0\nCRAWLSPACE_SITEMAP_GUESS = False\n"
+        made = project(collection(server.url("/"), settings=settings))
         run = made.crawl("demo").succeeded()
         assert len(closing.closed) >= PAGES // 10
         assert Counter(server.paths()) == Counter([*statuses(made), *closing.closed, "/robots.txt"])

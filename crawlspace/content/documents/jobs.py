@@ -1,4 +1,4 @@
-"""The messages to and from a process that reads files, and applies extraction rules to pages (see `framing`)."""
+"""The messages to and from a process that reads files and sitemaps, and applies extraction rules to pages (see `framing`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from msgspec import Struct, msgpack
 
 from crawlspace.content.documents.contents import FileContents, FileLimits
 from crawlspace.content.extraction_rules import Extracted, ExtractionRules
+from crawlspace.content.sitemaps import SitemapContents, SitemapLimits
 
 HELLO = b"\1"
 """Sent by a process that is ready."""
@@ -49,12 +50,25 @@ class ExtractionJob(Struct, frozen=True, tag="page"):
     timeout_s: float = 30.0
 
 
-_JOBS: msgpack.Decoder[FileJob | ExtractionJob] = msgpack.Decoder(FileJob | ExtractionJob)
+class SitemapJob(Struct, frozen=True, tag="sitemap"):
+    """A sitemap or feed to read, by its path or its bytes."""
+
+    path: str = ""
+    data: bytes = b""
+    may_be_text: bool = False
+    """Lines that are all URLs count as a sitemap."""
+    limits: SitemapLimits = SitemapLimits()
+    timeout_s: float = 30.0
+
+
+Job = FileJob | ExtractionJob | SitemapJob
+_JOBS: msgpack.Decoder[Job] = msgpack.Decoder(Job)
 _CONTENTS = msgpack.Decoder(FileContents)
 _EXTRACTED = msgpack.Decoder(Extracted)
+_SITEMAP = msgpack.Decoder(SitemapContents)
 
 
-def job_of(body: bytes) -> FileJob | ExtractionJob:
+def job_of(body: bytes) -> Job:
     """Return the job in a message."""
     return _JOBS.decode(body)
 
@@ -67,3 +81,8 @@ def contents_of(body: bytes) -> FileContents:
 def extracted_of(body: bytes) -> Extracted:
     """Return what was extracted, from an answer. Raises msgspec.DecodeError for anything else."""
     return _EXTRACTED.decode(body)
+
+
+def sitemap_of(body: bytes) -> SitemapContents:
+    """Return the entries of a sitemap, from an answer. Raises msgspec.DecodeError for anything else."""
+    return _SITEMAP.decode(body)

@@ -23,11 +23,12 @@ from crawlspace.content.charset import decode
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
 from crawlspace.content.documents.converters import complete, convert_by_server, is_server, run_command
 from crawlspace.content.documents.framing import framed, received
-from crawlspace.content.documents.jobs import HELLO, ExtractionJob, FileJob, job_of
+from crawlspace.content.documents.jobs import HELLO, ExtractionJob, FileJob, Job, SitemapJob, job_of
 from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
 from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.html import extract
+from crawlspace.content.sitemaps import SitemapContents, read_sitemap
 
 _BASE = re.compile("<base[^a-z]", re.IGNORECASE)
 GRACE_S = 5
@@ -47,14 +48,24 @@ def main(descriptor: int, memory_bytes: int, niceness: int) -> None:
             signal.alarm(0)
 
 
-def answer(job: FileJob | ExtractionJob) -> FileContents | Extracted:
-    """Return the contents of the file of a job, or what its rules take from its page."""
+def answer(job: Job) -> FileContents | Extracted | SitemapContents:
+    """Return the contents of the file or sitemap of a job, or what its rules take from its page."""
     if isinstance(job, ExtractionJob):
         return _extracted(job)
+    if isinstance(job, SitemapJob):
+        return _entries(job)
     if job.converter:
         return _converted(job)
     with _opened(job) as file:
         return read_file(file, job.declared, job.limits)
+
+
+def _entries(job: SitemapJob) -> SitemapContents:
+    try:
+        with _opened(job) as file:
+            return read_sitemap(file, job.limits, may_be_text=job.may_be_text)
+    except MemoryError:
+        return SitemapContents(None, fault=TextStatus.OVER_LIMITS.sentence)
 
 
 def _extracted(job: ExtractionJob) -> Extracted:
@@ -92,7 +103,7 @@ def limit_time(timeout_s: float) -> None:
     signal.alarm(ceil(timeout_s) + GRACE_S)
 
 
-def _opened(job: FileJob) -> BinaryIO:
+def _opened(job: FileJob | SitemapJob) -> BinaryIO:
     return Path(job.path).open("rb") if job.path else io.BytesIO(job.data)
 
 

@@ -17,10 +17,9 @@ from crawlspace.model import Held, Queue, Source, source_of
 from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.refused_links import has_any, letters_of
-from crawlspace.state.site_health import MISSING
 from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
-from crawlspace.status import OUT_OF_SPACE, Status
+from crawlspace.status import NO_PAGES, OUT_OF_SPACE, Status
 from crawlspace.text import counted
 from crawlspace.urls import Url
 
@@ -289,7 +288,7 @@ def survey(
             id, key, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, _, left, _ = known
             depth = depths.get(id, depth) if depths else depth
             exclusion, actions, into = decisions.decide(
-                url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING
+                url, site=site, depth=depth, host_as_written=host_as_written, is_page=status not in NO_PAGES
             )
             if held == Held.FOLDED and (into is None or exclusion is not None):
                 found.unfolded.append(key)

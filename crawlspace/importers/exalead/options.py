@@ -28,6 +28,7 @@ from crawlspace.importers.translation import (
     one_value,
     planned,
     setting,
+    sitemaps,
     whole,
     yes_or_no,
 )
@@ -129,7 +130,7 @@ OPTIONS: Mapping[str, Translate] = {
         same="only equal pages are duplicates", otherwise="near duplicates are planned; equal pages are found"
     ),
     "patternsDetector": always(usual=False, same="no patterns are looked for in pages"),
-    "crawlSitemaps": planned(same="sitemaps are not read", otherwise="sitemaps are planned"),
+    "crawlSitemaps": sitemaps,
     "disableConditionalGet": always(
         usual=False,
         same="pages are requested with If-Modified-Since and If-None-Match",

@@ -31,6 +31,7 @@ from crawlspace.importers.translation import (
     number,
     one_value,
     setting,
+    sitemaps,
     whole,
     yes_or_no,
 )
@@ -184,7 +185,7 @@ OPTIONS: Mapping[str, Translate] = {
     "domain_clustering": never(_OF_ONE_MACHINE),
     "max_reflinks": never("all links are kept, and `scrapy links` shows them"),
     "umlogs": never(_LOGS),
-    "use_sitemaps": always(usual=False, same="sitemaps are not read", otherwise="sitemaps are planned"),
+    "use_sitemaps": sitemaps,
     "use_javascript": _rendering,
     "javascript_keep_html": always(
         usual=False, same="the rendered page counts", otherwise="the rendered page counts; its HTML as sent is in the archive"
@@ -198,7 +199,7 @@ OPTIONS: Mapping[str, Translate] = {
     ),
     "info": lambda _, __: Translation(Fate.TRANSLATED, "a comment in settings.py"),
 }
-NOT_YET = frozenset({"near_duplicate_detection", "use_sitemaps"})
+NOT_YET = frozenset({"near_duplicate_detection"})
 """Switches with a planned counterpart."""
 CRAWLMODE: Mapping[str, Translate] = {
     "mode": _mode_of_crawl,
@@ -226,7 +227,7 @@ SECTIONS: Mapping[str, Translate] = {
         "queues have weights (CRAWLSPACE_SOURCE_WEIGHTS), and rules.xml has Priority: write those of yours"
     ),
     "adaptive": never("each page is fetched as often as it changes where CRAWLSPACE_REFRESH_CYCLE is not set"),
-    "rss": later("feeds are planned; the addresses in it are not crawled"),
+    "rss": later("feeds that pages name are read; name its start_uris in CRAWLSPACE_SITEMAPS"),
 }
 
 

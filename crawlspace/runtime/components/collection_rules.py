@@ -14,7 +14,7 @@ from scrapy.http.request import NO_CALLBACK
 from crawlspace.decision import Decision, Reason
 from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.runtime.components.own_requests import OwnAnswers
-from crawlspace.runtime.components.requests import OWN, RESOURCE, ROBOTS, LeasedRequest, OfPage
+from crawlspace.runtime.components.requests import OWN, RESOURCE, ROBOTS, STATE, LeasedRequest, OfPage
 from crawlspace.runtime.components.robots import OtherRobots
 from crawlspace.runtime.components.rule_middleware import CheckedUrl, RequestRules, refusal
 
@@ -73,6 +73,12 @@ class CollectionRules(RequestRules):
         if of_page is not None:
             return checks_of_a_resource(of_page)
         return CHECKS_OF_A_RESOURCE if request.callback is NO_CALLBACK and not self.is_leased(request) else None
+
+    def takes(self, request: Request, declared: str | None) -> bool:
+        """Return whether the body of a response is wanted: also one of a type that is not taken, if it may be a sitemap."""
+        return super().takes(request, declared) or (
+            self.is_leased(request) and self._session.sitemaps.may_be(request.meta[STATE], declared)
+        )
 
     def refuse(self, request: Request, decision: Decision, *, checked: CheckedUrl | None = None) -> str:
         """Count and log a refusal; that of a resource of a page in the browser is reported with the page."""

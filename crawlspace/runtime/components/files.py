@@ -1,4 +1,4 @@
-"""Reads files, and applies extraction rules to pages, in other processes before the callback of their response is called.
+"""Reads files and sitemaps, and applies extraction rules to pages, in other processes before the callback of their response is called.
 
 Pages are fetched at full rate meanwhile.
 
@@ -37,14 +37,25 @@ from crawlspace.content.charset import charset_parameter
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
 from crawlspace.content.documents.converters import converter_for, is_server
 from crawlspace.content.documents.framing import LENGTH_BYTES, framed
-from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, ExtractionJob, FileJob, contents_of, extracted_of
+from crawlspace.content.documents.jobs import (
+    HELLO,
+    MAX_ANSWER,
+    ExtractionJob,
+    FileJob,
+    Job,
+    SitemapJob,
+    contents_of,
+    extracted_of,
+    sitemap_of,
+)
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES
 from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.mime import HTML_TYPES
+from crawlspace.content.sitemaps import SitemapContents, is_sitemap
 from crawlspace.document import essence, is_generic
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.runtime.components.requests import CONTENTS, EXTRACTED, FILE, STATE
+from crawlspace.runtime.components.requests import CONTENTS, EXTRACTED, FILE, SITEMAP, STATE
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED, is_closing, wake
 from crawlspace.runtime.http.file_body import SUFFIX, FileBody, files_folder, prefix, remove_left
@@ -85,18 +96,25 @@ class FileReading:
         def read_and_parse(response: Response, **kwargs: Any) -> Any:
             request = response.request
             state: UrlState | None = None if request is None else request.meta.get(STATE)
-            if request is None or state is None or not request.meta.keys().isdisjoint((CONTENTS, EXTRACTED)):
+            if request is None or state is None or not request.meta.keys().isdisjoint((CONTENTS, EXTRACTED, SITEMAP)):
                 return parse(response, **kwargs)
             body: FileBody | None = request.meta.get(FILE)
             declared = declared_type(response.headers)
+            sitemap = self._sitemap_job(response, state, body, declared)
+            if sitemap is not None:
+                self._arrived(response, state, body)
+                return self._done_and_parsed(parse, response, kwargs, SITEMAP, self._page_processes.read_sitemap(sitemap), body)
             kind = self._kind(response, request, declared) if 200 <= response.status < 300 else None
             if kind is None or b"Location" in response.headers:
                 if body is not None and body.path is not None:
                     return self._parsed(parse, response, kwargs, body)
                 job = self._page_job(response, state, declared) if self._extracts else None
-                return parse(response, **kwargs) if job is None else self._extracted_and_parsed(parse, response, kwargs, job)
+                if job is None:
+                    return parse(response, **kwargs)
+                return self._done_and_parsed(parse, response, kwargs, EXTRACTED, self._page_processes.extract(job), None)
             self._arrived(response, state, body)
-            return self._read_and_parsed(parse, response, kwargs, kind, declared)
+            work = self._read(response, body, kind=kind, declared=declared)
+            return self._done_and_parsed(parse, response, kwargs, CONTENTS, work, body)
 
         return read_and_parse
 
@@ -131,15 +149,23 @@ class FileReading:
             timeout_s=self._settings.timeout_s,
         )
 
-    async def _extracted_and_parsed(
-        self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], job: ExtractionJob
-    ) -> AsyncIterator[Any]:
-        request = response.request
-        assert request is not None
-        if not await self._until_done(request, EXTRACTED, self._page_processes.extract(job)):
-            return
-        async for one in self._parsed(parse, response, kwargs, None):
-            yield one
+    def _sitemap_job(self, response: Response, state: UrlState, body: FileBody | None, declared: str | None) -> SitemapJob | None:
+        """Return the job of a response that is a sitemap, or may be one; None for any other, and where none are read."""
+        sitemaps = self._session.sitemaps
+        is_complete = 200 <= response.status < 300 and STOPPED not in response.flags and b"Location" not in response.headers
+        if not is_complete or not sitemaps.are_read(state.url):
+            return None
+        may_be_text = sitemaps.may_be_text(state) and essence(declared) == "text/plain"
+        if not may_be_text and not is_sitemap(start_of(response, body)):
+            return None
+        on_disk = body is not None and body.path is not None
+        return SitemapJob(
+            path=str(body.path) if on_disk and body is not None else "",
+            data=b"" if on_disk else response.body,
+            may_be_text=may_be_text,
+            limits=self._session.collection.sitemaps.limits,
+            timeout_s=self._settings.timeout_s,
+        )
 
     async def _until_done(self, request: Request, name: str, work: Coroutine[Any, Any, Any]) -> bool:
         """Put the result of some work into the meta of a request; return False if the crawl ends before."""
@@ -153,13 +179,18 @@ class FileReading:
             task.cancel()
         return True
 
-    async def _read_and_parsed(
-        self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], kind: str, declared: str | None
+    async def _done_and_parsed(
+        self,
+        parse: Callable[..., Any],
+        response: Response,
+        kwargs: dict[str, Any],
+        name: str,
+        work: Coroutine[Any, Any, Any],
+        body: FileBody | None,
     ) -> AsyncIterator[Any]:
-        request = response.request
-        assert request is not None
-        body: FileBody | None = request.meta.get(FILE)
-        if not await self._until_done(request, CONTENTS, self._read(response, body, kind=kind, declared=declared)):
+        """Put the result of some work into the meta of the request, then yield what `parse` yields; nothing if the crawl ends before."""
+        assert response.request is not None
+        if not await self._until_done(response.request, name, work):
             return
         async for one in self._parsed(parse, response, kwargs, body):
             yield one
@@ -301,7 +332,15 @@ class FileProcesses:
             except UnreadableFile as error:
                 return Extracted(fault=f"{error.status.value} {error.detail}".strip())
 
-    async def _answer(self, job: FileJob | ExtractionJob, decode: Callable[[bytes], T]) -> T:
+    async def read_sitemap(self, job: SitemapJob) -> SitemapContents:
+        """Return what is in a sitemap; nothing, and why, if it cannot be read."""
+        async with self._semaphore:
+            try:
+                return await self._answer(job, sitemap_of)
+            except UnreadableFile as error:
+                return SitemapContents(None, fault=error.status.sentence)
+
+    async def _answer(self, job: Job, decode: Callable[[bytes], T]) -> T:
         """Return the answer of a process. Raises UnreadableFile if there is none."""
         try:
             process = self._idle.pop() if self._idle else self._start()
@@ -343,7 +382,7 @@ class FileProcesses:
         for folder in list(self._folders):  # tasks that wait for them may not be continued any more
             self._remove(folder)
 
-    async def _ask(self, process: _Process, job: FileJob | ExtractionJob, decode: Callable[[bytes], T]) -> T:
+    async def _ask(self, process: _Process, job: Job, decode: Callable[[bytes], T]) -> T:
         try:
             await asyncio.wait_for(process.begin(), START_S)
         except (OSError, EOFError, TimeoutError) as error:
@@ -409,7 +448,7 @@ class _Process:
             if await self._streams[0].readexactly(len(HELLO)) != HELLO:
                 raise EOFError
 
-    async def run(self, job: FileJob | ExtractionJob, decode: Callable[[bytes], T]) -> T:
+    async def run(self, job: Job, decode: Callable[[bytes], T]) -> T:
         """Return the answer. Raises OSError, EOFError or MsgspecError if there is none."""
         assert self._streams is not None
         reader, writer = self._streams

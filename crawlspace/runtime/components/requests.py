@@ -36,6 +36,8 @@ CONTENTS = "crawlspace_contents"
 """The content of a file."""
 EXTRACTED = "crawlspace_extracted"
 """What extraction rules take from a page."""
+SITEMAP = "crawlspace_sitemap"
+"""What is in a sitemap."""
 EXCHANGE = "crawlspace_exchange"
 """The request and response, for the archive."""
 SESSION = "crawlspace_session"
@@ -55,7 +57,24 @@ RESOURCE = "crawlspace_resource"
 PROXIED = "crawlspace_proxied"
 """The proxy that the settings have for the request's site: its URL, as `meta["proxy"]` has it, and the setting that names it."""
 _OF_THE_CRAWL = frozenset(
-    {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
+    {
+        FILE,
+        CONTENTS,
+        SITEMAP,
+        STATE,
+        ROBOTS,
+        CONDITIONAL,
+        FETCHED,
+        FAILED,
+        AGAIN,
+        OWN,
+        PREPARED,
+        LATER,
+        EXCHANGE,
+        SESSION,
+        NONCE,
+        CARRIED,
+    }
     | {RESOURCE, PROXIED, CHECK, STALE, NEGOTIATE}
 )
 

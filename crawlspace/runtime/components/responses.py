@@ -29,6 +29,7 @@ from crawlspace.content.metadata import MetaFields
 from crawlspace.content.mime import HTML_TYPES
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
+from crawlspace.content.sitemaps import SitemapContents
 from crawlspace.content.text import extract_text_document
 from crawlspace.crawl.conditional import not_modified
 from crawlspace.crawl.files import unreadable
@@ -42,7 +43,17 @@ from crawlspace.errors import CrawlspaceError
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.items import Fetched, failed, is_document, keep_out, split, unexpected
-from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, EXTRACTED, FILE, ROBOTS, STATE, is_conditional, request_id
+from crawlspace.runtime.components.requests import (
+    CONTENTS,
+    EXCHANGE,
+    EXTRACTED,
+    FILE,
+    ROBOTS,
+    SITEMAP,
+    STATE,
+    is_conditional,
+    request_id,
+)
 from crawlspace.runtime.components.robots import robots_body
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED
@@ -138,7 +149,10 @@ class Responses:
         if not 100 <= status < 600:  # to be taken for a server error (RFC 9110, 15), and never for a code of our own
             self._spider.logger.info("%s came with the status %.20s, which HTTP has not: taken for 500", state.url, status)
             status = 500
-        if 200 <= status < 300:
+        sitemap: SitemapContents | None = response.meta.pop(SITEMAP, None)
+        if sitemap is not None and (sitemap.kind is not None or sitemap.fault):
+            fetched = Fetched(self._sitemap(state, sitemap, self._headers(response, state)))
+        elif 200 <= status < 300:
             fetched = self._answered(response, state)
         elif 300 <= status < 400 and status != 304:
             fetched = Fetched(self.redirected(response, state, status))
@@ -148,6 +162,10 @@ class Responses:
         fetched.outcome.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             fetched.outcome.latency_s = response.meta.get("download_latency")
+        sitemaps = self._session.sitemaps
+        if sitemaps.is_guess(state):
+            fetched.outcome = sitemaps.checked_guess(state, fetched.outcome)
+            fetched.page = None if fetched.outcome.status == Status.NO_SITEMAP else fetched.page
         return fetched
 
     def add_document(self, fetched: Fetched, response: Response) -> None:
@@ -217,7 +235,7 @@ class Responses:
             response.status,
             index=index,
             document=None,
-            links=self._links(page, headers) if follow else [],
+            links=self._links(page, headers, state) if follow else [],
             base=page.base if page.base != state.url else "",
             left_out=left_out,
             canonical=page.canonical or headers.canonical,
@@ -239,6 +257,17 @@ class Responses:
         modified = page.modified or (http_time(headers.last_modified) if headers.last_modified else "")
         is_lost = contents is not None and contents.status is TextStatus.TOO_LARGE
         return Fetched(outcome, None, page, None if is_lost else response.body, _on_disk(response), mime, modified)
+
+    def _sitemap(self, state: UrlState, contents: SitemapContents, headers: PageHeaders) -> Outcome:
+        outcome = self._session.sitemaps.outcome(state, contents)
+        if outcome.left_out:
+            self._session.engine.count_refused(outcome.left_out)
+        if outcome.links is not None and not self._session.engine.recheck(state).follow:
+            outcome.links = []
+        outcome.declared_type = headers.content_type
+        if not contents.fault:  # else a later request must not be answered with 304
+            outcome.etag, outcome.last_modified = headers.etag, headers.last_modified
+        return outcome
 
     def _page(
         self, response: Response, state: UrlState, contents: FileContents | None, *, mime: str, declared: str | None
@@ -278,9 +307,14 @@ class Responses:
                 extracted.fault,
             )
 
-    def _links(self, page: Page, headers: PageHeaders) -> list[str]:
+    def _links(self, page: Page, headers: PageHeaders, state: UrlState) -> list[str]:
         """Return the links to follow. The canonical page of a Link header, and the URL of a Refresh header, are such as those of elements."""
+        sitemaps = self._session.sitemaps
+        feeds = page.feeds if page.feeds and sitemaps.are_read(state.url) else ()
+        if not sitemaps.are_links_followed(state.url):
+            return list(feeds)
         links = page.followed if self._obey_meta_robots else list(page.hrefs)
+        links += (feed for feed in feeds if feed not in page.hrefs)
         if headers.canonical is not None and "link" in self._reader.link_tags:
             links = [*links, headers.canonical]
         if headers.refresh is not None and "meta" in self._reader.link_tags:
@@ -337,7 +371,7 @@ class Responses:
         page = self._reader.read(response, mime=essence(headers.content_type), declared=headers.content_type)
         directives = page.robots & headers.robots if self._obey_meta_robots else NO_LIMITS
         if directives.follow and self._session.engine.recheck(state).follow:
-            outcome.links = self._links(page, headers)
+            outcome.links = self._links(page, headers, state)
             outcome.base = page.base if page.base != state.url else ""
 
     def error(self, response: Response, state: UrlState, status: int) -> Outcome:

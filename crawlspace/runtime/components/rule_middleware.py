@@ -95,6 +95,10 @@ class RequestRules:
         """Return the checks that a request must pass which is for no page, so that its document may be of any type; None for a page."""
         return None
 
+    def takes(self, request: Request, declared: str | None) -> bool:
+        """Return whether the body of a response is wanted, by its type."""
+        return self.space.at_headers(declared).admitted
+
     def before(self, request: Request, checked: CheckedUrl) -> Awaitable[None] | None:
         """Return what must be waited for before robots.txt can decide about a request."""
         return None
@@ -190,7 +194,7 @@ class RuleMiddleware:
         """Stop before the body where the header names a type that is not taken; `process_response` or the spider then refuses it."""
         if is_exempt(request) or self._rules.is_robots_txt(request) or self._rules.checks_for(request) is not None:
             return
-        if not self._rules.space.at_headers(declared_type(headers)).admitted:
+        if not self._rules.takes(request, declared_type(headers)):
             request.meta["dont_cache"] = True  # Scrapy's cache would keep it without its body
             raise StopDownload(fail=False)
 

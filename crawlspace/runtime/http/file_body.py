@@ -23,6 +23,7 @@ from crawlspace.content.documents.converters import converter_for
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES, is_html
 from crawlspace.content.fingerprint import BytesChecksum
 from crawlspace.content.mime import SNIFFED_BYTES
+from crawlspace.content.sitemaps import SITEMAP_TYPES, is_sitemap
 from crawlspace.document import essence, is_generic
 from crawlspace.outcome import BodyFile
 from crawlspace.runtime.http.headers import declared_type
@@ -103,7 +104,7 @@ class FileBody:
 
     def _to_disk(self) -> None:
         start = self._buffer.getvalue()
-        self._is_page = is_html(start) or not (self._is_declared or start.startswith(FIRST_BYTES))
+        self._is_page = is_html(start) or not (self._is_declared or start.startswith(FIRST_BYTES) or is_sitemap(start))
         if self._is_page:
             return
         private_files.make_folder(self._folder)
@@ -133,7 +134,7 @@ def file_body_for(collection: Collection, headers: Headers, *, length: int | Non
     files, header = collection.files, declared_type(headers)
     kind = essence(header)
     is_declared = kind in FILE_TYPES or bool(files.converters and converter_for(kind, files.converters))
-    if not is_declared and not is_generic(header):
+    if not is_declared and not is_generic(header) and kind not in SITEMAP_TYPES:
         return None
     body = FileBody(files_folder(collection), is_declared=is_declared, limit=files.max_bytes, page_limit=page_limit)
     body.is_too_large = is_declared and length is not None and length > files.max_bytes

@@ -14,7 +14,7 @@ from scrapy.responsetypes import responsetypes
 from scrapy.utils.asyncio import is_asyncio_available
 
 from crawlspace.runtime.components.logformat import make_libraries_printable
-from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, STATE, request_id
+from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, SITEMAP, STATE, request_id
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.archived import exchange_of
 from crawlspace.runtime.http.client import Download, HttpClient
@@ -84,7 +84,7 @@ class CurlDownloadHandler(BaseDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         """Return the response to a request. Raises ProxyFailed where a proxy has kept the answer away, or has answered for the site."""
         session, meta = self._session, request.meta
-        for of_an_earlier_response in (FILE, CONTENTS, EXCHANGE):
+        for of_an_earlier_response in (FILE, CONTENTS, SITEMAP, EXCHANGE):
             meta.pop(of_an_earlier_response, None)
         is_page = session is not None and STATE in meta
         body = ResponseBody(

@@ -80,7 +80,7 @@ class Session:
         self.space, self.clock, self.progress = self.engine.space, self.engine.clock, self.engine.progress
         self.logins, self.rendering, self.robots = self.engine.logins, self.engine.rendering, self.engine.robots
         self.site_delays, self.deliveries, self.findings = self.engine.site_delays, self.engine.deliveries, self.engine.findings
-        self.file_slots = self.engine.file_slots
+        self.file_slots, self.sitemaps = self.engine.file_slots, self.engine.sitemaps
         self.error: CrawlspaceError | None = None
         self.final_counts: Counts | None = None
         """The numbers of the store at the end; None where it could not be read any more."""

@@ -124,8 +124,12 @@ def _by_reason(numbers: Mapping[str, int]) -> str:
 
 def _fetched(progress: RunCounters) -> str:
     """Return `94 fetched: 60 with a document, 20 redirected, 14 errors`; the parts add up to the total."""
-    kinds = progress.by_kind
-    parts = [f"{kinds[kind]:,} {what}" for kind, what in _OUTCOMES.items() if kinds[kind]]
+    kinds, sitemaps, indexes = progress.by_kind, progress.by_status[Status.SITEMAP], progress.by_status[Status.SITEMAP_INDEX]
+    numbers = {**kinds, OutcomeKind.EXCLUDED: kinds[OutcomeKind.EXCLUDED] - sitemaps}
+    numbers[OutcomeKind.REDIRECTED] = kinds[OutcomeKind.REDIRECTED] - indexes
+    parts = [f"{numbers[kind]:,} {what}" for kind, what in _OUTCOMES.items() if numbers.get(kind)]
+    if sitemaps + indexes:
+        parts.append(counted(sitemaps + indexes, "sitemap"))
     errors = kinds[OutcomeKind.FAILED] + kinds[OutcomeKind.GONE]
     if errors:
         parts.append(counted(errors, "error"))
@@ -195,7 +199,7 @@ _OUTCOMES = {
     OutcomeKind.REDIRECTED: "redirected",
     OutcomeKind.EXCLUDED: "not to be indexed",
 }
-_NOT_ERRORS = {740, 760, 761, 780, 782, 2004, 3020}
+_NOT_ERRORS = {740, 760, 761, 780, 782, 2004, 2005, 2006, 3020, 3021}
 
 
 # --- report --------------------------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ def test_the_built_in_names_alone_have_no_page_fetched_again(collections: Path) 
 WRONG = [
     # setting, value, what the sentence says
     ("CRAWLSPACE_NONSENSE", 1, "unknown setting CRAWLSPACE_NONSENSE: docs/settings.md lists them all"),
-    ("CRAWLSPACE_SITEMAP", 1, "unknown setting CRAWLSPACE_SITEMAP: did you mean CRAWLSPACE_SITES?"),
+    ("CRAWLSPACE_SITEMAP", 1, "unknown setting CRAWLSPACE_SITEMAP: did you mean CRAWLSPACE_SITEMAPS?"),
     ("CRAWLSPACE_MAX_PATH_DEEPTH", 3, "unknown setting CRAWLSPACE_MAX_PATH_DEEPTH: did you mean CRAWLSPACE_MAX_PATH_DEPTH?"),
     ("CRAWLSPACE_QQQQQQQQQQQQQQQQQQQQQQQQ", 3, "unknown setting CRAWLSPACE_QQQQQQQQQQQQQQQQQQQQQQQQ: docs/settings.md lists them all"),
     ("CRAWLSPACE_MAX_PATH_DEPTH", -1, "CRAWLSPACE_MAX_PATH_DEPTH is -1; it must be at least 0"),

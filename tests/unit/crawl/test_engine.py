@@ -501,7 +501,8 @@ def test_a_page_that_was_not_requested_is_as_before(tmp_path: Path) -> None:
 
 
 def test_a_robots_txt_that_was_not_requested_is_returned_again(tmp_path: Path) -> None:
-    crawled = engine(tmp_path, MemoryStore(sinks=(EMBEDDED,)), FakeClock(), ROBOTSTXT_OBEY=True, RETRY_TIMES=0)
+    settings = {"ROBOTSTXT_OBEY": True, "CRAWLSPACE_SITEMAP_GUESS": False, "RETRY_TIMES": 0}
+    crawled = engine(tmp_path, MemoryStore(sinks=(EMBEDDED,)), FakeClock(), **settings)
     for _ in range(3):
         fetch = crawled.next_fetch()
         assert isinstance(fetch, FetchRobots)

@@ -29,7 +29,9 @@ class Sites(Web):
     """A web in which some sites fail: `failing` has statuses by URL, or by what URLs begin with; each such request takes `takes_s`."""
 
     def __init__(self, folder: Path, store: Store, *, start: str, **settings: object) -> None:
-        super().__init__(folder, store, **{"ROBOTSTXT_OBEY": True, "RETRY_TIMES": 2, **settings})
+        super().__init__(
+            folder, store, **{"ROBOTSTXT_OBEY": True, "CRAWLSPACE_SITEMAP_GUESS": False, "RETRY_TIMES": 2, **settings}
+        )
         self.write(start=start)
         self.failing: dict[str, int] = {}
         self.takes_s = 0.0

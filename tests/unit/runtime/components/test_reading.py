@@ -57,6 +57,7 @@ class Crawl:
             sending=SimpleNamespace(ago_s=lambda site: 0.0),
             file_slots=turns,
             boilerplate={},
+            sitemaps=SimpleNamespace(are_read=lambda url: False),
         )
         self.slot = SimpleNamespace(closing=None, nextcall=SimpleNamespace(schedule=lambda: None))
         crawler: Any = SimpleNamespace(engine=SimpleNamespace(_slot=self.slot))
