@@ -1,7 +1,7 @@
 """A site whose index file names sitemaps with a million URLs: `python -m benchmarks.sitemaps`.
 
 The crawl ends after some pages. Measured are how soon the first of them is fetched, how fast entries become URLs of the store, and its peak
-of memory against a crawl that reads no sitemaps and ends after as many pages.
+of memory against a crawl of as many pages that reads no sitemaps, and finds as many URLs in links.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from benchmarks.measure import Cost, Row, finish
 from benchmarks.serve import PageServer, Reply
 
 _NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-_PAGES = 2_000
 _FIRST_PAGE_S, _MORE_MB = 10, 60
 
 
 class _Site:
-    """Answers with pages that link to the next ten, and with sitemaps that name all."""
+    """Answers with pages, each with links to so many others, and with sitemaps that name all."""
 
-    def __init__(self, files: int, entries: int) -> None:
-        self.files, self.entries = files, entries
+    def __init__(self, files: int, entries: int, *, links: int) -> None:
+        self.files, self.entries, self.links = files, entries, links
         self.origin = ""
         self._sitemaps: dict[str, bytes] = {}
 
@@ -41,7 +40,8 @@ class _Site:
         if path in self._sitemaps:
             return 200, b"application/xml", self._sitemaps[path]
         number = int(path.rpartition("/")[2] or 0)
-        links = "".join(f'<a href="/page/{10 * number + digit}">next</a>' for digit in range(1, 11))
+        first = self.links * number + 1
+        links = "".join(f'<a href="/page/{other}">next</a>' for other in range(first, first + self.links))
         return 200, b"text/html", f"<title>{number}</title><p>words of page {number}</p>{links}".encode()
 
     def _sitemap(self, number: int) -> bytes:
@@ -57,20 +57,21 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description="Measure a crawl of large sitemaps.")
     parser.add_argument("--files", type=int, default=20)
     parser.add_argument("--entries", type=int, default=50_000)
+    parser.add_argument("--pages", type=int, default=12_000)
     options = parser.parse_args(arguments)
-    site = _Site(options.files, options.entries)
+    total = options.files * options.entries
+    site = _Site(options.files, options.entries, links=total // options.pages + 1)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, PageServer(site.answer) as server:
         site.build(server.origins[0])
-        without = _crawl(Path(folder) / "links", site, {"CRAWLSPACE_FOLLOW": "links"})
+        without = _crawl(Path(folder) / "links", site, options.pages, {"CRAWLSPACE_FOLLOW": "links"})
         before = len(server.requests)
-        cost = _crawl(Path(folder) / "sitemaps", site, {})
+        cost = _crawl(Path(folder) / "sitemaps", site, options.pages, {})
         asked = [(request.at, request.path) for request in server.requests[before:]]
         known = len(BenchCollection(Path(folder) / "sitemaps").states())
     start = asked[0][0]
     pages = [at - start for at, path in asked if path.startswith("/page/")]
     named = [at - start for at, path in asked if path.endswith(".xml")]
     more_mb = cost.peak_mb - without.peak_mb
-    total = options.files * options.entries
     found_s = max(named)
     return [
         Row("sitemaps", "first page after", f"{pages[0]:.1f} s", f"at most {_FIRST_PAGE_S} s", pages[0] <= _FIRST_PAGE_S),
@@ -81,9 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     ]
 
 
-def _crawl(folder: Path, site: _Site, settings: Mapping[str, object]) -> Cost:
+def _crawl(folder: Path, site: _Site, pages: int, settings: Mapping[str, object]) -> Cost:
     collection = BenchCollection(folder)
-    collection.write(start_urls=[f"{site.origin}/"], rules="", settings={"CLOSESPIDER_ITEMCOUNT": _PAGES, **settings})
+    collection.write(start_urls=[f"{site.origin}/"], rules="", settings={"CLOSESPIDER_ITEMCOUNT": pages, **settings})
     return collection.crawl(may_fail=True)
 
 

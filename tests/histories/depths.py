@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from crawlspace.crawl.depths.end_of_run import end_run, start_keys
@@ -28,8 +29,8 @@ class HasLinks(Protocol):
     def urls(self) -> Iterator[UrlState]: ...
 
 
-def end_run_checked(engine: Engine, run: Run) -> None:
-    """End a run, and note in what that was wrong."""
+def end_run_checked(engine: Engine, run: Run, *, discarded: AbstractSet[str] = frozenset()) -> None:
+    """End a run, and note in what that was wrong. `discarded`: see `SimulatedCrawler`."""
     store, collection = engine.store, engine.collection
     starts = start_keys(collection)
     before = {state.url: state for state in store.urls()}
@@ -42,7 +43,7 @@ def end_run_checked(engine: Engine, run: Run) -> None:
     folding = collection.url_folding
     settled = {url: state for url, state in after.items() if folding.folded(parse(url, routes=True)) is None}
     # a folded URL has no links any more; a hold that a person dropped during the run comes back at the next start
-    run.differences += _depth_differences(store, settled, after, starts)
+    run.differences += _depth_differences(store, settled, after, starts, discarded)
     if collection.orphans_after is not None:
         now = last_run(store)
         for url, state in after.items():
@@ -52,15 +53,19 @@ def end_run_checked(engine: Engine, run: Run) -> None:
 
 
 def _depth_differences(
-    store: HasLinks, compared: dict[str, UrlState], states: dict[str, UrlState], starts: Collection[int]
+    store: HasLinks,
+    compared: dict[str, UrlState],
+    states: dict[str, UrlState],
+    starts: Collection[int],
+    discarded: AbstractSet[str],
 ) -> Iterator[str]:
     """Yield the URLs whose stored depth is not the length of the shortest way over stored links, and those wrongly called orphans.
 
-    What fails and has no document may have been a redirect, and so may what came back and has not been fetched since. That must not make
-    anything farther: both lengths are right then.
+    What fails and has no document may have been a redirect, and so may what came back and has not been fetched since, or what a person has
+    kept though its deletion was held. That must not make anything farther: both lengths are right then.
     """
     longest = _distances(store, states.values(), starts)
-    shortest = _distances(store, states.values(), starts, may_redirect=True)
+    shortest = _distances(store, states.values(), starts, may_redirect=True, discarded=discarded)
     marks = store.depth_marks()
     for url, state in compared.items():
         if state.held is Held.FOLDED or (state.key in starts and _is_refused_start(state)):
@@ -80,7 +85,12 @@ def _depth_differences(
 
 
 def _distances(
-    store: HasLinks, states: Iterable[UrlState], starts: Collection[int], *, may_redirect: bool = False
+    store: HasLinks,
+    states: Iterable[UrlState],
+    starts: Collection[int],
+    *,
+    may_redirect: bool = False,
+    discarded: AbstractSet[str] = frozenset(),
 ) -> dict[int, int]:
     inside = [state for state in states if state.status not in (OUTSIDE, ELSEWHERE)]
     links = store.links_of([state.id for state in inside])
@@ -94,7 +104,12 @@ def _distances(
             is_redirect = state.state is State.REDIRECTED or (
                 may_redirect
                 and state.state in (State.FAILED, State.PENDING)
-                and (state.checksum is None or state.held in _OF_A_REDIRECT or _is_doubted_redirect(state))
+                and (
+                    state.checksum is None
+                    or state.held in _OF_A_REDIRECT
+                    or _is_doubted_redirect(state)
+                    or state.url in discarded
+                )
             )
             reach = distances[state.key] + (not is_redirect)
             for key in links.get(state.id, ()):

@@ -88,6 +88,8 @@ class SimulatedCrawler(IndexFile):
         """Of the spider's code that divides pages into parts."""
         self.held_midway: set[bytes] = set()
         """Checksums of documents that a killed extraction left held for too many deletions: they may be of an earlier edition."""
+        self.discarded: set[str] = set()
+        """URLs that failed or redirected when a person kept their documents, and have not answered since."""
         self.by_spider = False
         """The project's own spider makes outcomes of the answers."""
         self.ends_sessions = False
@@ -193,6 +195,8 @@ class SimulatedCrawler(IndexFile):
                 "recrawl": lambda: url_changes.recrawl(known),
                 "forget": lambda: url_changes.forget(known),
             }
+            if name == "discard":
+                self.discarded |= {state.url for state in store.urls(held=True) if state.state is State.FAILED}
             made = commands[name]()
         return f"{name} {' '.join(urls) if name in ('recrawl', 'forget') else ''}: {made.changed} changed"
 
@@ -321,7 +325,7 @@ class SimulatedCrawler(IndexFile):
         run.lasted, run.moved = self.clock.now() - began, moved.end()
         run.moved_away += engine.progress.moves.total()
         if run.ended == "finished" and not collection.continuous:
-            end_run_checked(engine, run)
+            self._end_run(engine, run)
         engine.close()
         while send_once(engine, countdown, self.search):
             pass
@@ -355,11 +359,16 @@ class SimulatedCrawler(IndexFile):
             lost.start()
         return startup.engine, lost
 
+    def _end_run(self, engine: Engine, run: Run) -> None:
+        states = {state.url: state.state for state in engine.store.urls()}
+        self.discarded = {url for url in self.discarded if states.get(url) in (State.FAILED, State.PENDING)}
+        end_run_checked(engine, run, discarded=self.discarded)
+
     def _end_day(self, engine: Engine, run: Run, ended_at: float) -> float:
         """Do once a day in a continuous crawl what others do at their end; return when it was done."""
         if self.clock.now() - ended_at < DAY or not engine.is_idle():
             return ended_at
-        end_run_checked(engine, run)
+        self._end_run(engine, run)
         return self.clock.now()
 
     def _is_over(self, engine: Engine, countdown: Countdown, run: Run, *, until: float) -> bool:
@@ -370,7 +379,7 @@ class SimulatedCrawler(IndexFile):
 
         if wait(engine, self.clock, until=until, send=send):
             return False
-        end_run_checked(engine, run)
+        self._end_run(engine, run)
         return not wait(engine, self.clock, until=until, send=send)
 
     def _answer_one(self, engine: Engine, in_flight: InFlight, run: Run, countdown: Countdown, commits: float) -> None:
