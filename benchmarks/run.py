@@ -42,6 +42,7 @@ NAMES = (
     "reconcile",
     "files",
     "page_rules",
+    "sitemaps",
     "boilerplate",
     "sink_speed",
     "sink_crawl",

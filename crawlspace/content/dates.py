@@ -36,7 +36,7 @@ def http_time(text: str) -> str:
             return when
     try:
         other = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return ""
     return _time((*map(str, other.timetuple()[:6]), other.strftime("%z") or None))
 

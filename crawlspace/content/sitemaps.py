@@ -39,9 +39,14 @@ _ROOT = re.compile(
 _JSON_FEED = re.compile(rb'\s*\{[^{}]*?"version"\s*:\s*"https?:\\?/\\?/(?:www\.)?jsonfeed\.org', re.DOTALL)
 _URL_LINE = re.compile(r"https?://\S+")
 _MOST_LINE = 16_384
+_MOST_DEPTH = 500
+"""Elements one in the other; Atom may have pages in its entries."""
 _UTC = re.compile(r"[12]\d{3}-(?:0[1-9]|1[012])-(?:0[1-9]|[12]\d)(?:T[01]\d:[0-5]\d:[0-5]\dZ)?")
+_ESCAPED = re.compile("&(?:amp|#38);")
+"""An ampersand; libxml2 leaves the second one in attributes."""
 _AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)")
 _LONGEST_ENTITY = 40
+_OPEN_TAG = re.compile(rb"<(?=[^<>]*<)")
 
 
 class SitemapKind(StrEnum):
@@ -144,7 +149,7 @@ class _Parts:
 
 
 def _decompressed(file: BinaryIO) -> Iterator[bytes]:
-    data = file.read(_AT_ONCE)
+    data = file.read(DETECTED_BYTES)
     if not data.startswith(_GZIP):
         while data:
             yield data
@@ -155,25 +160,24 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
         yield gzip.decompress(data, _AT_ONCE)
         data = gzip.unconsumed_tail
         if gzip.eof:
-            data = gzip.unused_data.lstrip(b"\0") or file.read(_AT_ONCE).lstrip(b"\0")
+            data = gzip.unused_data + file.read(DETECTED_BYTES)
             if not data.startswith(_GZIP):
                 return  # what follows the last member is ignored, as by gzip
             gzip = zlib.decompressobj(wbits=31)
         elif not data:
-            data = file.read(_AT_ONCE)
+            data = file.read(DETECTED_BYTES)  # few bytes: those before damaged ones count
     if not gzip.eof:
         raise EOFError("it ends too early")
 
 
 def _add(contents: SitemapContents, href: str, modified: str, most: int) -> None:
-    """Add an entry, unless there are as many already."""
-    href = href.strip()
+    """Add an entry, unless there are as many already. A URL may be escaped twice, or in a CDATA section."""
+    href = _ESCAPED.sub("&", href.strip())
     if not href or len(href) > MAX_HREF:
         return
     if len(contents.entries) >= most:
         contents.left_out += 1
     else:
-        href = href.replace("&amp;", "&")  # escaped twice, or in a CDATA section
         contents.entries.append(SitemapEntry(href, _time(modified) if modified else ""))
 
 
@@ -228,6 +232,10 @@ _MODULES = re.compile(r"\{[^}]*(?:image|video|news|mobile|xhtml|media)[^}]*\}", 
 """Namespaces of extensions, whose `loc` and `link` are of no page of their own."""
 
 
+class _TooDeep(Exception):
+    """Elements are nested so deeply that reading the rest would take long."""
+
+
 class _Entries:
     """Target of a parser: takes the entries as they come, and keeps no tree."""
 
@@ -239,17 +247,23 @@ class _Entries:
         self._entry_depth = 0
         """The depth of the entry that is open; 0: none is."""
         self._values: dict[str, str] = {}
-        self._alternates: list[str] = []
+        self._of_entry: list[str] = []
+        """Its alternates."""
+        self._alternates: dict[str, str] = {}
+        """Those that no entry has named so far, with the times of their entries: mostly each has an entry of its own."""
+        self._named: set[str] = set()
         self._text: list[str] | None = None
         self._length = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise _TooDeep
         name = tag.rpartition("}")[2]
         if not self._entry_depth:
             if name == self._format.entry:
                 self._entry_depth = self._depth
-                self._values, self._alternates = {}, []
+                self._values, self._of_entry = {}, []
             return
         self._text = None
         if self._depth != self._entry_depth + 1:
@@ -276,14 +290,16 @@ class _Entries:
             self._length += len(text)
 
     def close(self) -> None:
-        pass
+        for href, modified in self._alternates.items():
+            if href not in self._named:
+                _add(self._contents, href, modified, self._most)
 
     def _link(self, tag: str, attributes: Mapping[str, str]) -> None:
         relation = attributes.get("rel", "alternate").strip().lower()
         if relation != "alternate":
             return
         if "hreflang" in attributes or "xhtml" in tag:
-            self._alternates.append(attributes["href"])
+            self._of_entry.append(attributes["href"].strip())
         else:
             self._values.setdefault("link", attributes["href"])
 
@@ -293,9 +309,11 @@ class _Entries:
         href = values.get(self._format.href, "").strip()
         if not href and _URL_LINE.fullmatch(guid := values.get(self._format.fallback, "").strip()):
             href = guid
+        if len(self._named) < self._most:
+            self._named.add(href)
+            for one in self._of_entry:
+                self._alternates.setdefault(one, modified)
         _add(self._contents, href, modified, self._most)
-        for one in self._alternates:
-            _add(self._contents, one, modified, self._most)
 
 
 def _read_xml(parts: _Parts, contents: SitemapContents, most: int, *, is_broken: bool = False) -> None:
@@ -318,6 +336,8 @@ def _read_xml(parts: _Parts, contents: SitemapContents, most: int, *, is_broken:
         parser.close()
     except etree.XMLSyntaxError as error:
         contents.fault = contents.fault or f"its XML is broken: {error.msg}"
+    except _TooDeep:
+        contents.fault = f"its elements are nested more than {_MOST_DEPTH} deep, and the rest was not read"
 
 
 def _without_space(parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -331,7 +351,10 @@ def _without_space(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _repaired(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield parts in which an ampersand that begins no entity, as in many URLs, is escaped; UTF-16 stays as it is."""
+    """Yield parts in which an ampersand that begins no entity, as in many URLs, is escaped, and a `<` of a tag that does not end.
+
+    Of many such tags libxml2 would take quadratic time. UTF-16 stays as it is.
+    """
     rest = b""
     is_wide = False
     for number, part in enumerate(_without_space(parts)):
@@ -340,12 +363,25 @@ def _repaired(parts: Iterable[bytes]) -> Iterator[bytes]:
             yield part
             continue
         data = rest + part
-        at = data.rfind(b"&", max(len(data) - _LONGEST_ENTITY, 0))
-        data, rest = (data, b"") if at < 0 else (data[:at], data[at:])
+        at = _unclear_from(data)
+        data, rest = data[:at], data[at:]
         if data:
-            yield _AMPERSAND.sub(b"&amp;", data)
+            yield _escaped(data)
     if rest:
-        yield _AMPERSAND.sub(b"&amp;", rest)
+        yield _escaped(rest)
+
+
+def _unclear_from(data: bytes) -> int:
+    """Return where a tag or an entity begins that may go on in the next part; the length if there is none, or it would be very long."""
+    tag = data.rfind(b"<")
+    if tag >= 0 and data.find(b">", tag) < 0:
+        return tag if len(data) - tag < _AT_ONCE else len(data)
+    entity = data.rfind(b"&", max(len(data) - _LONGEST_ENTITY, 0))
+    return entity if entity >= 0 else len(data)
+
+
+def _escaped(data: bytes) -> bytes:
+    return _OPEN_TAG.sub(b"&lt;", _AMPERSAND.sub(b"&amp;", data))
 
 
 # --- json and text -------------------------------------------------------------------------------------------------

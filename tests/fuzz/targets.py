@@ -29,6 +29,7 @@ from crawlspace.content.headers import read_headers
 from crawlspace.content.html import extract
 from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.mime import sniff
+from crawlspace.content.sitemaps import MAX_HREF, SitemapKind, SitemapLimits, is_sitemap, read_sitemap
 from crawlspace.content.text import extract_text_document
 from crawlspace.content.tree import page_tree
 from crawlspace.document import STANDARD_FIELDS, essence, values_of
@@ -171,6 +172,18 @@ def files(data: bytes) -> None:
     page_of(contents, url=PAGE, disposition=contents.title)
 
 
+def sitemaps(data: bytes) -> None:
+    """Read a sitemap or feed of any format."""
+    contents = read_sitemap(io.BytesIO(data), SitemapLimits(max_entries=100, max_bytes=100_000), may_be_text=True)
+    assert len(contents.entries) <= 100
+    assert contents.kind is not None or not (contents.entries or contents.fault)
+    assert contents.kind is not None or not is_sitemap(data)
+    assert is_sitemap(data) or contents.kind in (None, SitemapKind.TEXT) or data.startswith(b"\x1f\x8b")  # with a long header
+    for entry in contents.entries:
+        assert 0 < len(entry.href) <= MAX_HREF
+        _joined(PAGE, entry.href)
+
+
 def text(data: bytes) -> None:
     """Read a document that is text; the first line is its Content-Type."""
     declared, body = _first_line(data)
@@ -289,6 +302,16 @@ TARGETS = {
             "<p>", "</p>", "<b>", "<a href=x>", "<time datetime=", "<meta name=author content=", "<nav>", "<template>", "<script>", "</script>",
             '<script type="application/ld+json">', '{"@graph": [', '"offers": ', '"price": ', '{"@id": "#a"', "1.234,50", "1,234", "2024-05-01",
             "<!--googleoff: all-->", "<!--googleon: all-->", "<noindex>", "<p data-elastic-exclude>", "<p data-pagefind-body>", "&amp;", "<svg>",
+        ),
+    ),
+    "sitemaps": Target(
+        sitemaps,
+        (
+            "<?xml version='1.0'?>", "<urlset>", "</urlset>", "<url>", "</url>", "<loc>", "</loc>", "<lastmod>", "</lastmod>", "2026-05-01",
+            "<sitemapindex>", "<sitemap>", '<rss version="2.0">', "<item>", "</item>", "<link>", "</link>", "<guid>", "<pubDate>", "<![CDATA[", "]]>",
+            '<feed xmlns="http://www.w3.org/2005/Atom">', "<entry>", '<link href="', '" hreflang="de"/>', "<updated>", "&amp;", "&nbsp;", "&#1;",
+            '{"version": "https://jsonfeed.org/version/1", "items": [', '{"url": "', '"}]}', "http://a.example/", "\n", "\x1f\x8b\x08", "<!--", "-->",
+            "<!DOCTYPE urlset>", "\ufeff",
         ),
     ),
     "html": Target(

@@ -59,6 +59,7 @@ class Reader:
             clock=engine.clock,
             progress=engine.progress,
             logins=engine.logins,
+            sitemaps=engine.sitemaps,
             site_delays=engine.site_delays,
             sending=sending,
         )

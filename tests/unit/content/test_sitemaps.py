@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ SITEMAP = f"""<?xml version="1.0" encoding="UTF-8"?>
   <loc> http://a.example/1 </loc><lastmod>2026-05-01</lastmod><priority>0.5</priority>
   <image:image><image:loc>http://a.example/picture.png</image:loc></image:image>
   <news:news><news:publication_date>2026-01-01</news:publication_date></news:news>
+  <xhtml:link rel="alternate" hreflang="en" href="http://a.example/1"/>
   <xhtml:link rel="alternate" hreflang="de" href="http://a.example/de/1"/>
 </url>
 <url><lastmod>2026-05-01T12:00:00+02:00</lastmod><loc><![CDATA[http://a.example/2?a=1&b=2]]></loc></url>
@@ -35,7 +37,7 @@ RSS_1 = """<?xml version="1.0"?><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22
  xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><link>http://a.example/</link></channel>
 <item><link>http://a.example/1</link><dc:date>2026-05-01</dc:date></item></rdf:RDF>"""
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="http://a.example/feed"/><updated>2026-01-01T00:00:00Z</updated>
-<entry><link rel="edit" href="http://a.example/edit"/><link href="/1"/><link rel="alternate" href="/ignored"/>
+<entry><link rel="edit" href="http://a.example/edit"/><link href="/1?a=1&amp;b=2"/><link rel="alternate" href="/ignored"/>
   <updated>2026-05-01T12:00:00Z</updated></entry></feed>"""
 JSON = """{"version": "https://jsonfeed.org/version/1.1", "title": "A", "items": [
  {"id": "1", "url": "http://a.example/1", "date_modified": "2026-05-01T12:00:00Z"}, {"id": "2", "url": 5},
@@ -59,12 +61,12 @@ def entries(contents: SitemapContents) -> list[tuple[str, str]]:
         (
             SITEMAP,
             SitemapKind.SITEMAP,
-            [*ONE, ("http://a.example/de/1", "2026-05-01"), ("http://a.example/2?a=1&b=2", "2026-05-01T10:00:00Z")],
+            [*ONE, ("http://a.example/2?a=1&b=2", "2026-05-01T10:00:00Z"), ("http://a.example/de/1", "2026-05-01")],
         ),
         (INDEX, SitemapKind.INDEX, [("http://a.example/s.xml.gz", "2026-05-01")]),
         (RSS, SitemapKind.RSS, [("http://a.example/1", NOON), ("http://a.example/2", "")]),
         (RSS_1, SitemapKind.RSS, ONE),
-        (ATOM, SitemapKind.ATOM, [("/1", NOON)]),
+        (ATOM, SitemapKind.ATOM, [("/1?a=1&b=2", NOON)]),
         (JSON, SitemapKind.JSON, [("http://a.example/1", NOON), ("http://b.example/3", "")]),
     ],
     ids=["sitemap", "index", "rss", "rss1", "atom", "json"],
@@ -129,7 +131,7 @@ def test_times(written: str, modified: str) -> None:
         (JSON[:-20], 0, "its JSON is broken"),
         ("[" * 100_000, None, ""),
         ('{"version": "https://jsonfeed.org/version/1", "items": ' + "[" * 100_000, 0, "its JSON is broken"),
-        (f"<urlset {NS}>" + "<url>" * 100_000, 0, "XML is broken"),
+        (f"<urlset {NS}><url><loc>http://a/</loc></url>" + "<url>" * 100_000, 1, "nested more than 500 deep"),
     ],
     ids=["cut", "ampersand", "mismatch", "entities", "control", "gzip", "json", "no json", "deep json", "deep"],
 )
@@ -143,6 +145,12 @@ def test_an_ampersand_of_a_url_is_not_lost() -> None:
     text = "".join(f"<url><loc>http://a/?n={number}&page=2&amp;x</loc></url>" for number in range(5_000))
     contents = read(f"<urlset {NS}>{text}</urlset>")
     assert [entry.href for entry in contents.entries] == [f"http://a/?n={number}&page=2&x" for number in range(5_000)]
+
+
+def test_recovery_takes_linear_time() -> None:
+    """In libxml2 that of so many tags that do not end is quadratic."""
+    contents = read(f'<?xml version="1.0"?><urlset {NS}><url><loc>http://a/</loc><x:link\n' + "<?" * 500_000 + "></url></urlset>")
+    assert [entry.href for entry in contents.entries] == ["http://a/"]
 
 
 def test_limits() -> None:
@@ -204,3 +212,43 @@ def test_lists_of_urls(body: str, found: list[str] | None) -> None:
 def test_what_is_no_sitemap(body: str) -> None:
     assert not is_sitemap(body.encode())
     assert read(body) == SitemapContents(None)
+
+
+MADE = Path(__file__).parent / "made_sitemaps"
+"""Made by Sphinx (sphinx-sitemap), MkDocs (and its RSS plugin), Pelican, Nikola, Hugo, Jekyll, Hexo, VitePress, feed and feedgen."""
+BY_GENERATORS = [
+    # file, kind, number of URLs, the first one, and when it was changed
+    ("feed-atom.xml", SitemapKind.ATOM, 1, "/a?x=1&y=2", NOON),
+    ("feed-rss.xml", SitemapKind.RSS, 1, "/a?x=1&y=2", NOON),
+    ("feed.json", SitemapKind.JSON, 1, "/a?x=1&y=2", NOON),
+    ("feedgen-atom.xml", SitemapKind.ATOM, 1, "/a?x=1&y=2", NOON),
+    ("feedgen-rss.xml", SitemapKind.RSS, 1, "/a?x=1&y=2", NOON),
+    ("hexo-sitemap.txt", SitemapKind.TEXT, 2, "/2026/11/29/hello-world/", ""),
+    ("hexo-sitemap.xml", SitemapKind.SITEMAP, 2, "/2026/11/29/hello-world/", "2026-11-29"),
+    ("hugo-index.xml", SitemapKind.INDEX, 2, "/en/sitemap.xml", NOON),
+    ("hugo-rss.xml", SitemapKind.RSS, 1, "/post/a/", NOON),
+    ("hugo-sitemap.xml", SitemapKind.SITEMAP, 10, "/post/a/", NOON),
+    ("jekyll-atom.xml", SitemapKind.ATOM, 1, "/2026/05/01/a.html", "2026-05-01T00:00:00Z"),
+    ("jekyll-sitemap.xml", SitemapKind.SITEMAP, 2, "/2026/05/01/a.html", "2026-05-01T00:00:00Z"),
+    ("mkdocs-feed.json", SitemapKind.JSON, 2, "/a/", "2026-11-29T11:50:43Z"),
+    ("mkdocs-rss.xml", SitemapKind.RSS, 2, "/a/", "2026-11-29T11:50:43Z"),
+    ("mkdocs-sitemap.xml", SitemapKind.SITEMAP, 2, "/", "2026-11-29"),
+    ("mkdocs-sitemap.xml.gz", SitemapKind.SITEMAP, 2, "/", "2026-11-29"),
+    ("nikola-index.xml", SitemapKind.INDEX, 9, "/categories/blog.xml", "2026-11-29T11:50:00Z"),
+    ("nikola-sitemap.xml", SitemapKind.SITEMAP, 29, "/", "2026-11-29T11:50:00Z"),
+    ("pelican-atom.xml", SitemapKind.ATOM, 2, "/c.html", "2026-05-02T12:00:00Z"),
+    ("pelican-rss.xml", SitemapKind.RSS, 2, "/c.html", "2026-05-02T12:00:00Z"),
+    ("sphinx-sitemap.xml", SitemapKind.SITEMAP, 4, "/en/a.html", ""),
+    ("vitepress-sitemap.xml", SitemapKind.SITEMAP, 2, "/a.html", ""),
+]
+
+
+@pytest.mark.parametrize(("file", "kind", "number", "first", "modified"), BY_GENERATORS, ids=[row[0] for row in BY_GENERATORS])
+def test_what_generators_make(file: str, kind: SitemapKind, number: int, first: str, modified: str) -> None:
+    contents = read((MADE / file).read_bytes(), may_be_text=True)
+    assert (contents.kind, len(contents.entries), contents.fault) == (kind, number, "")
+    assert entries(contents)[0] == (f"http://www.example.com{first}", modified)
+
+
+def test_all_that_generators_made_is_tested() -> None:
+    assert {path.name for path in MADE.iterdir()} == {row[0] for row in BY_GENERATORS}
