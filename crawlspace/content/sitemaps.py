@@ -156,8 +156,8 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
             data = file.read(_AT_ONCE)
         return
     gzip = zlib.decompressobj(wbits=31)
-    while data:
-        yield gzip.decompress(data, _AT_ONCE)
+    while data:  # in small parts, because those before damaged bytes count
+        yield gzip.decompress(data, DETECTED_BYTES)
         data = gzip.unconsumed_tail
         if gzip.eof:
             data = gzip.unused_data + file.read(DETECTED_BYTES)
@@ -165,7 +165,7 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
                 return  # what follows the last member is ignored, as by gzip
             gzip = zlib.decompressobj(wbits=31)
         elif not data:
-            data = file.read(DETECTED_BYTES)  # few bytes: those before damaged ones count
+            data = file.read(DETECTED_BYTES)
     if not gzip.eof:
         raise EOFError("it ends too early")
 
