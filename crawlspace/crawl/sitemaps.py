@@ -14,6 +14,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Protocol
 
+from crawlspace.cache import Recent
 from crawlspace.config.collection import Collection
 from crawlspace.content.sitemaps import COMMON_TYPES, SITEMAP_TYPES, SitemapContents, SitemapKind
 from crawlspace.crawl.admission import Admission, CandidateChecker, sitemap_candidate
@@ -27,7 +28,7 @@ from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.store import MetaStore, SiteStore, UrlStore
 from crawlspace.status import SITEMAPS, Status
-from crawlspace.urls import MalformedUrl, Url, join, parse
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, join, parse
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ MAX_NESTING = 5
 NAMED_ON_HOSTS = "sitemap_hosts:"
 """Prefix of the names of the entries; the URL of a sitemap follows. The sites whose robots.txt names it though it is on another host."""
 _MOST_HOSTS = 100
+_MOST_HOSTS_COUNTED = 5_000
 _MOST_LINES = 1_000
 """Maximal sitemaps that a robots.txt names."""
 _LINE = re.compile(r"[ \t]*sitemap[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE)
@@ -64,8 +66,8 @@ class Sitemaps:
         self._everywhere = all(one.reads_sitemaps for one in settings)
         self._follows_everywhere = all(one.follows_links for one in settings)
         self._own = {url.text for url in collection.sitemaps.urls}
-        self._named: Counter[str] = Counter()
-        """By host, the sitemaps that index files have named in this run."""
+        self._named: Recent[str, set[int]] = Recent(_MOST_HOSTS_COUNTED)
+        """By host, hashes of the sitemaps that index files have named in this run."""
 
     def are_read(self, url: str) -> bool:
         """Return whether sitemaps of the site of a URL are read."""
@@ -223,9 +225,13 @@ class Sitemaps:
             left_out[Reason.SITEMAP_LIMIT] += len(links)
             return []
         host = parse(state.url).host
-        room = max(self._settings.max_per_host - self._named[host], 0)
-        taken = list(links[:room])
-        self._named[host] += len(taken)
+        named = self._named.get(host) or set()
+        self._named.put(host, named)
+        taken = []
+        for href in links:
+            if len(named) < self._settings.max_per_host or hash(href) in named:
+                named.add(hash(href))
+                taken.append(href)
         if len(taken) < len(links):
             left_out[Reason.SITEMAP_LIMIT] += len(links) - len(taken)
         return taken
@@ -276,7 +282,8 @@ def sitemaps_named_in(body: str, *, base: str) -> list[Url]:
             url = parse(join(base, match[1]))
         except MalformedUrl:
             continue
-        found[url.text] = url
+        if url.scheme in DEFAULT_PORTS:
+            found[url.text] = url
         if len(found) >= _MOST_LINES:
             break
     return list(found.values())

@@ -10,7 +10,7 @@ import pytest
 from crawlspace.model import State
 from tests.conftest import MakeProject
 from tests.http import Reply
-from tests.integration.stored import ARCHIVED, FAST, collection, indexed, make_due, refusals, states, statuses
+from tests.integration.stored import ARCHIVED, FAST, collection, indexed, make_due, refusals, shared, states, statuses
 from tests.sites import Answer, Server, Site, binary, html, page, redirect, serve, status, text
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -34,7 +34,8 @@ def pages(server: Server, paths: Sequence[str]) -> None:
     server.site.update({path: page(path, text=f"words of {path}") for path in paths})
 
 
-def test_where_sitemaps_are_found(project: MakeProject) -> None:
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_where_sitemaps_are_found(project: MakeProject, *, is_shared: bool) -> None:
     """In robots.txt, an index file, a setting, a link, a feed that a page names, and as a start URL."""
     with serve(Site({})) as server:
         url = server.url
@@ -56,6 +57,7 @@ def test_where_sitemaps_are_found(project: MakeProject) -> None:
         )
         settings = f"{BOTH}CRAWLSPACE_SITEMAPS = ['{url('/setting.xml')}']\n"
         demo = project(collection(f"{url('/')}\n{url('/start.txt')}", settings=settings))
+        demo = shared(demo) if is_shared else demo
         demo.crawl("demo").succeeded()
         assert indexed(demo) == sorted(["/", *found])
         known = states(demo)
