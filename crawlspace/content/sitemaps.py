@@ -41,12 +41,12 @@ _URL_LINE = re.compile(r"https?://\S+")
 _MOST_LINE = 16_384
 _MOST_DEPTH = 500
 """Elements one in the other; Atom may have pages in its entries."""
-_UTC = re.compile(r"[12]\d{3}-(?:0[1-9]|1[012])-(?:0[1-9]|[12]\d)(?:T[01]\d:[0-5]\d:[0-5]\dZ)?")
+_UTC = re.compile(r"[12]\d{3}-(?:0[1-9]|1[012])-(?:0[1-9]|1\d|2[0-8])(?:T[01]\d:[0-5]\d:[0-5]\dZ)?")
 _ESCAPED = re.compile("&(?:amp|#38);")
 """An ampersand; libxml2 leaves the second one in attributes."""
 _AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)")
 _LONGEST_ENTITY = 40
-_OPEN_TAG = re.compile(rb"<(?=[^<>]*<)")
+_OPEN_TAG = re.compile(rb"<(?!!--|!\[CDATA\[)(?=[^<>]*<)")
 
 
 class SitemapKind(StrEnum):
@@ -160,7 +160,9 @@ def _decompressed(file: BinaryIO) -> Iterator[bytes]:
         yield gzip.decompress(data, DETECTED_BYTES)
         data = gzip.unconsumed_tail
         if gzip.eof:
-            data = gzip.unused_data + file.read(DETECTED_BYTES)
+            data = gzip.unused_data
+            if len(data) < len(_GZIP):
+                data += file.read(DETECTED_BYTES)
             if not data.startswith(_GZIP):
                 return  # what follows the last member is ignored, as by gzip
             gzip = zlib.decompressobj(wbits=31)

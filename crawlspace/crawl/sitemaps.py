@@ -14,6 +14,8 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Protocol
 
+from protego import Protego
+
 from crawlspace.cache import Recent
 from crawlspace.config.collection import Collection
 from crawlspace.content.sitemaps import COMMON_TYPES, SITEMAP_TYPES, SitemapContents, SitemapKind
@@ -40,7 +42,8 @@ _MOST_HOSTS = 100
 _MOST_HOSTS_COUNTED = 5_000
 _MOST_LINES = 1_000
 """Maximal sitemaps that a robots.txt names."""
-_LINE = re.compile(r"[ \t]*sitemap[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE)
+_LINE = re.compile(r"\s*site-?maps?\s*:\s*\S", re.IGNORECASE)
+"""Protego interprets these; of the other lines it would keep the rules of all groups."""
 _GUESS = "/sitemap.xml"
 _LOOKS_LIKE_ONE = re.compile(r"sitemap|feed|rss|atom", re.IGNORECASE)
 
@@ -165,11 +168,11 @@ class Sitemaps:
             )
         if contents.fault:
             logger.warning(
-                "%s is a %s that is not in order: %s; %s read",
+                "%s is a %s that is not in order: %s; URLs read: %d",
                 state.url,
                 contents.kind,
                 contents.fault,
-                _counted(len(contents.entries)),
+                len(contents.entries),
             )
         if contents.left_out:
             logger.warning(
@@ -273,24 +276,16 @@ class Sitemaps:
 
 def sitemaps_named_in(body: str, *, base: str) -> list[Url]:
     """Return the sitemaps that a robots.txt names, each once."""
+    lines = [line for line in body.removeprefix("\ufeff").splitlines() if _LINE.match(line)]
     found: dict[str, Url] = {}
-    for line in body.removeprefix("\ufeff").splitlines():
-        match = _LINE.match(line)
-        if match is None:
-            continue
+    for written in Protego.parse("\n".join(lines[:_MOST_LINES])).sitemaps:
         try:
-            url = parse(join(base, match[1]))
+            url = parse(join(base, written))
         except MalformedUrl:
             continue
         if url.scheme in DEFAULT_PORTS:
             found[url.text] = url
-        if len(found) >= _MOST_LINES:
-            break
     return list(found.values())
-
-
-def _counted(entries: int) -> str:
-    return f"{entries:,} of its entries were"
 
 
 def refused_sitemaps(collection: Collection, space: CrawlSpace) -> list[Refused]:

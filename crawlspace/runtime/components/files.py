@@ -103,7 +103,9 @@ class FileReading:
             sitemap = self._sitemap_job(response, state, body, declared)
             if sitemap is not None:
                 self._arrived(response, state, body)
-                return self._done_and_parsed(parse, response, kwargs, SITEMAP, self._page_processes.read_sitemap(sitemap), body)
+                return self._done_and_parsed(
+                    parse, response, kwargs, SITEMAP, partial(self._page_processes.read_sitemap, sitemap), body
+                )
             kind = self._kind(response, request, declared) if 200 <= response.status < 300 else None
             if kind is None or b"Location" in response.headers:
                 if body is not None and body.path is not None:
@@ -111,9 +113,9 @@ class FileReading:
                 job = self._page_job(response, state, declared) if self._extracts else None
                 if job is None:
                     return parse(response, **kwargs)
-                return self._done_and_parsed(parse, response, kwargs, EXTRACTED, self._page_processes.extract(job), None)
+                return self._done_and_parsed(parse, response, kwargs, EXTRACTED, partial(self._page_processes.extract, job), None)
             self._arrived(response, state, body)
-            work = self._read(response, body, kind=kind, declared=declared)
+            work = partial(self._read, response, body, kind=kind, declared=declared)
             return self._done_and_parsed(parse, response, kwargs, CONTENTS, work, body)
 
         return read_and_parse
@@ -185,12 +187,12 @@ class FileReading:
         response: Response,
         kwargs: dict[str, Any],
         name: str,
-        work: Coroutine[Any, Any, Any],
+        work: Callable[[], Coroutine[Any, Any, Any]],
         body: FileBody | None,
     ) -> AsyncIterator[Any]:
         """Put the result of some work into the meta of the request, then yield what `parse` yields; nothing if the crawl ends before."""
         assert response.request is not None
-        if not await self._until_done(response.request, name, work):
+        if not await self._until_done(response.request, name, work()):
             return
         async for one in self._parsed(parse, response, kwargs, body):
             yield one

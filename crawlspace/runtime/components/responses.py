@@ -162,11 +162,8 @@ class Responses:
         fetched.outcome.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             fetched.outcome.latency_s = response.meta.get("download_latency")
-        sitemaps = self._session.sitemaps
-        if sitemaps.is_guess(state):
-            fetched.outcome = sitemaps.checked_guess(state, fetched.outcome)
-            fetched.page = None if fetched.outcome.status == Status.NO_SITEMAP else fetched.page
-        return fetched
+        checked = self._session.sitemaps.checked_guess(state, fetched.outcome)
+        return fetched if checked is fetched.outcome else Fetched(checked)
 
     def add_document(self, fetched: Fetched, response: Response) -> None:
         """Complete the outcome of a page by the spider's `document()`."""

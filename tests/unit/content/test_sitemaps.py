@@ -108,6 +108,8 @@ def test_spellings(body: bytes) -> None:
         ("2026-05", "2026-05"),
         ("20000-01-01", ""),
         ("2026-02-30", ""),
+        ("2026-02-29", ""),
+        ("2024-02-29", "2024-02-29"),
         ("2026-13-01", ""),
         ("yesterday", ""),
         ("", ""),
@@ -139,6 +141,18 @@ def test_of_what_is_broken_the_rest_is_read(body: str | bytes, found: int | None
     contents = read(body)
     assert fault in contents.fault
     assert found is None or len(contents.entries) == found
+
+
+def test_comments_of_what_is_broken() -> None:
+    body = f"<?xml version='1.0'?><!-- <b>made</b> by hand --><urlset {NS}><url><loc>http://a/?a=1&b=2</loc></url></urlset>"
+    assert entries(read(body)) == [("http://a/?a=1&b=2", "")]
+
+
+def test_many_members_take_linear_time() -> None:
+    """Each of a gzip file that has a member for each byte."""
+    body = f"<urlset {NS}><url><loc>http://a/</loc></url>".encode()
+    members = b"".join(gzip.compress(body[at : at + 1]) for at in range(len(body)))
+    assert entries(read(members + gzip.compress(b"") * 200_000)) == [("http://a/", "")]
 
 
 def test_an_ampersand_of_a_url_is_not_lost() -> None:
