@@ -91,7 +91,8 @@ class SearchServer:
 
     def options(self, **more: object) -> dict[str, object]:
         """The options of a sink that sends to it."""
-        return {"type": TYPE, "url": self.url, "index": INDEX, "replicas": 0, **more}
+        patience = {} if REAL is None else {"timeout": LONGEST_WAIT_S}
+        return {"type": TYPE, "url": self.url, "index": INDEX, "replicas": 0, **patience, **more}
 
 
 REAL = os.environ.get("CRAWLSPACE_TEST_OPENSEARCH_URL")

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from crawlspace.document import Document
 from crawlspace.index.solr.sink import SolrSink
 from crawlspace.urls import document_id
+from tests.notifications import LONGEST_WAIT_S
 from tests.search_server import answer_to, document_of
 from tests.solr_stand_in import SolrStandIn
 
@@ -75,7 +76,8 @@ class SolrServer:
 
     def options(self, **more: object) -> dict[str, object]:
         """The options of a sink that sends to it."""
-        return {"type": "solr", "url": self.url, "index": self.index, **more}
+        patience = {} if REAL is None else {"timeout": LONGEST_WAIT_S}
+        return {"type": "solr", "url": self.url, "index": self.index, **patience, **more}
 
     # rebuilding
     @property

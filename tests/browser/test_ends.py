@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from crawlspace.status import Status
 from tests.browser.pages import app, data, paths, words_of
 from tests.browser.test_rendering import ALWAYS, TIMEOUT, texts
 from tests.conftest import MakeProject, assert_same
-from tests.integration.stored import collection, indexed
+from tests.integration.stored import collection, indexed, statuses
 from tests.notifications import wait_until
 from tests.sites import held, serve
 
@@ -66,6 +67,16 @@ def test_a_browser_that_is_killed_is_replaced_and_no_page_is_lost(project: MakeP
         assert crawl.poll() == 0, demo.output()
         assert_same(indexed(demo), paths(30))
         assert all(words_of(path) in text for path, text in texts(demo).items())
+
+
+def test_a_driver_that_ends_while_it_starts_is_reported_as_a_browser_that_cannot_be_started(project: MakeProject) -> None:
+    with serve(app(3)) as server:
+        demo = project(collection(server.url("/"), settings=ALWAYS + "RETRY_TIMES = 0\n"))
+        demo.env["PLAYWRIGHT_NODEJS_PATH"] = "/bin/true"
+        crawled = demo.crawl("demo", timeout=TIMEOUT)
+        assert "cannot be started: its driver, Node.js, has ended" in crawled.stderr
+        assert "Traceback" not in crawled.stderr
+        assert statuses(demo)["/"] == Status.NOT_RENDERED
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,8 @@ from crawlspace.text import printable, quoted
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
+DRIVER_ERRORS = (PlaywrightError, RuntimeError)
+"""Of a call of the driver; RuntimeError is of the event loop, where the driver has ended."""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 """Names under which Chromium is installed."""
 START_S = 60.0
@@ -110,7 +112,7 @@ class BrowserProcess:
                     handle_sighup=False,
                     timeout=START_S * 1000,
                 )
-        except (PlaywrightError, OSError, TimeoutError) as error:
+        except Exception as error:  # a plain one where the driver ends while it starts
             await cls._undo(driver, tree)
             raise BrowserError(f"{program} cannot be started: {_why(error)}") from error
         except asyncio.CancelledError:
@@ -237,6 +239,8 @@ def _why(error: Exception) -> str:
     """Return the lines of an error that say what happened, in one."""
     if isinstance(error, TimeoutError):
         return f"it was not ready within {START_S:g} s"
+    if not isinstance(error, (PlaywrightError, OSError)):
+        return "its driver, Node.js, has ended"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if "ERROR" in line or "FATAL" in line or "sandbox" in line.lower()]
     return printable(" ".join([lines[0], *telling[:2]] if lines else [type(error).__name__]))[:500]

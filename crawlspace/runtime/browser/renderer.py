@@ -8,9 +8,7 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from playwright.async_api import Error as PlaywrightError
-
-from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
+from crawlspace.runtime.browser.process import DRIVER_ERRORS, BrowserError, BrowserProcess
 from crawlspace.runtime.browser.tab import Dom, PageJob, Tab
 from crawlspace.runtime.http.errors import BrowserCrashedError, NotRenderedError, NotSent
 from crawlspace.settings import BrowserSettings
@@ -114,7 +112,9 @@ class Renderer:
                 return await tab.render()
             finally:
                 await tab.close()
-        except PlaywrightError as error:
+        except DRIVER_ERRORS as error:
+            if isinstance(error, RuntimeError):
+                process.kill()
             raise NotRenderedError("the browser has ended") from error
         finally:
             self._working -= 1

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
-from crawlspace.runtime.browser.process import without_complaint
-from crawlspace.runtime.browser.resources import LONG_QUIET_S, MOST_REQUESTS, Loads
+from crawlspace.runtime.browser.process import DRIVER_ERRORS, without_complaint
+from crawlspace.runtime.browser.resources import MOST_REQUESTS, Loads
 from crawlspace.runtime.http.errors import BrowserCrashedError, NotRenderedError
 from crawlspace.text import printable
 
@@ -32,6 +32,8 @@ _SETTLED_MS = 2_000
 _READ_S, _LAST_READ_S = 10.0, 8.0
 """The longest that reading the DOM may take, and that of a page which has had all its time."""
 _END_S = 5.0
+_BUSY_S = 10.0
+"""The longest that the scripts of a page and of its workers are waited for which are busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class Tab:
 
     async def close(self) -> None:
         """Close it; what does not end by itself ends with the browser."""
-        with suppress(PlaywrightError, TimeoutError):
+        with suppress(*DRIVER_ERRORS, TimeoutError):
             async with asyncio.timeout(_END_S):
                 await asyncio.shield(without_complaint(self._context.close()))
         await self._proxy.close()
@@ -179,12 +181,12 @@ class Tab:
             await self._scripts_have_run()
 
     async def _scripts_have_run(self) -> None:
-        """Wait until the scripts of the page and of its workers have run what is due, LONG_QUIET_S at most.
+        """Wait until the scripts of the page and of its workers have run what is due, _BUSY_S at most.
 
         What they request in it is known by then: a worker may take a while to begin, and requests nothing before.
         """
         with suppress(PlaywrightError, TimeoutError):
-            async with asyncio.timeout(LONG_QUIET_S):
+            async with asyncio.timeout(_BUSY_S):
                 for one in (self._page, *self._page.workers):
                     await asyncio.shield(without_complaint(one.evaluate(_NEXT_TASK)))
 
@@ -238,7 +240,7 @@ def _fulfilled(job: PageJob) -> dict[str, Any]:
 
 
 async def _closed(opened: Page | BrowserContext) -> None:
-    with suppress(PlaywrightError):
+    with suppress(*DRIVER_ERRORS):
         await opened.close()
 
 
