@@ -34,6 +34,19 @@ class Link:
 
 
 @dataclass(slots=True)
+class NamedPages:
+    """What a sitemap says about the pages that it names, with times as in `crawl/lastmod.py`."""
+
+    of_links: Sequence[int]
+    """Of each link of the outcome."""
+    hosts: frozenset[str]
+    is_whole: bool
+    """Read to its end, without a fault, and of a kind that names all pages."""
+    times: dict[int, int] = field(default_factory=dict)
+    """By key, of the URLs that the rules admit; set when the links are checked."""
+
+
+@dataclass(slots=True)
 class Outcome:
     """The result of one fetch."""
 
@@ -58,6 +71,8 @@ class Outcome:
     """Base of relative links, if it isn't the URL."""
     left_out: dict[Reason, int] = field(default_factory=dict)
     """Links, or the rest of the text, beyond a limit of one page."""
+    named: NamedPages | None = None
+    """Of a sitemap or feed that was read."""
     redirect_to: str | None = None
     sets_cookie: bool = False
     """A redirect sets a cookie that the next request of the site carries."""

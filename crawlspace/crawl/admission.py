@@ -147,6 +147,8 @@ class Admission:
             known = self._known(found.too_deep)
             keys, new = [*found.keys, *(url.key for url in known)] if known else found.keys, [*known, *found.new]
             refused = {**found.refused, **outcome.left_out}
+            if outcome.named is not None:
+                outcome.named.times = found.by_key(outcome.named.of_links)
             if outcome.names_sitemaps:
                 (source, shift), redirects = SITEMAP_QUEUE, redirects_before(state) + 1
                 new = [structs.replace(one, source=source, shift=shift, redirects=redirects) for one in new]
@@ -283,6 +285,18 @@ class Found:
     """Links that are too deep, if the page passes on metadata, which applies to the known ones among them."""
     refused: dict[Reason, int] = field(default_factory=dict)
     """The number of its links that are refused, by reason."""
+    gaps: Sequence[int] = ()
+    """For each refused or too deep link, how many keys there are before it."""
+
+    def by_key(self, values: Sequence[int]) -> dict[int, int]:
+        """Return the values of the admitted links by key; `values` has one for each link, of which the largest counts."""
+        found: dict[int, int] = {}
+        skipped = Counter(self.gaps)
+        left_out = 0
+        for at, key in enumerate(self.keys):
+            left_out += skipped[at]
+            found[key] = max(found.get(key, 0), values[at + left_out])
+        return found
 
 
 class CandidateChecker:
@@ -319,6 +333,7 @@ class CandidateChecker:
         new: list[NewUrl] = []
         too_deep: list[NewUrl] = []
         refused: dict[Reason, int] = {}
+        gaps: list[int] = []
         known = self._known
         targets = self._targets
         deepest = self._space.limits.max_link_depth
@@ -335,11 +350,13 @@ class CandidateChecker:
             if url is None:
                 reason = target.decision.reason
                 refused[reason] = refused.get(reason, 0) + 1
+                gaps.append(len(keys))
                 if not target.counted or again:
                     self._note(target, href, base, base_host_as_written)
                 continue
             if deepest is not None and depth > deepest:
                 refused[Reason.LINK_DEPTH] = refused.get(Reason.LINK_DEPTH, 0) + 1
+                gaps.append(len(keys))
                 if not target.counted or again:
                     self._count(target, Reason.LINK_DEPTH)
                     self.sample.note(Reason.LINK_DEPTH, url, href)
@@ -356,7 +373,7 @@ class CandidateChecker:
             new.append(_new_url(url, target, depth=depth, redirects=0, source=None, inherited=inherited, page=page))
         if inherited is not None and known_one is not None:
             new.append(_new_url(*known_one, depth=depth, redirects=0, source=None, inherited=inherited, page=page))
-        return Found(keys, new, too_deep, refused)
+        return Found(keys, new, too_deep, refused, gaps)
 
     def candidate(self, candidate: Candidate) -> tuple[NewUrl | None, Url | None, Decision]:
         """Check a single candidate: a start URL or a redirect target."""

@@ -14,7 +14,7 @@ from crawlspace.access.login_states import Logins
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.addresses import Locate, Locating
-from crawlspace.crawl.admission import Admission, CandidateChecker, PageUrls, check_start_urls
+from crawlspace.crawl.admission import Admission, CandidateChecker, check_start_urls
 from crawlspace.crawl.commits import Archiving, Commits, OneByOne, PageStore, WorkerView
 from crawlspace.crawl.conditional import generation
 from crawlspace.crawl.depths.settlement import fetch_again
@@ -75,6 +75,9 @@ class Engine:
         self.store, self.clock = store, clock
         self._checker = CandidateChecker(space)
         self._admission = Admission(collection, self._checker, store)
+        self.page_urls = self._admission.page_urls
+        """Checks the links of a page whose outcome is not recorded."""
+        self.canonical_key = self._admission.canonical_key
         self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, settings=collection.sinks)
         self.findings = RunFindings(store, clock, folding=collection.url_folding)
         self.progress = RunCounters(watcher=self.findings)
@@ -96,18 +99,19 @@ class Engine:
         self.generation = generation(store)
         """Generation of the rules; a page fetched under another one is requested with an unconditional GET."""
         self.robots = robots_of(collection, self._results, clock)
-        self.sitemaps = Sitemaps(collection, store, admission=self._admission, checker=self._checker, robots=self.robots)
+        self.sitemaps = Sitemaps(
+            collection, store, admission=self._admission, checker=self._checker, robots=self.robots, lastmod=self._time.lastmod
+        )
         self.logins = Logins.of(collection, store, clock)
         self.rendering = Rendering.of(collection, space, store, clock=clock)
         self.site_delays = SiteDelays(collection, clock, self.robots)
-        others = None if worker is None else worker.sites
         self.frontier = frontier_of(
             collection,
             self._leases,
             self.site_delays,
             clock=clock,
             retries_until=self._time.retries_until,
-            others=others,
+            others=None if worker is None else worker.sites,
             policy=self.policy,
         )
         self._site_failures = SiteFailures(
@@ -142,6 +146,7 @@ class Engine:
             outcomes=self._outcomes,
             folded=self.folded,
             commits=self._commits,
+            lastmod=self._time.lastmod,
             clock=clock,
             deepest=space.limits.max_link_depth,
             run_ends=self._run.ends,
@@ -212,14 +217,6 @@ class Engine:
         refused, self._checker.refused = self._checker.refused, Counter()
         return refused
 
-    def canonical_key(self, state: UrlState, outcome: Outcome) -> int | None:
-        """Return the key of the canonical page named by a page; None if it is the page itself, or outside the crawl space."""
-        return self._admission.canonical_key(state, outcome)
-
-    def page_urls(self, state: UrlState, outcome: Outcome) -> PageUrls:
-        """Check the links of a page whose outcome is not recorded."""
-        return self._admission.page_urls(state, outcome)
-
     # --- fetching and recording -----------------------------------------------------------------------------------
 
     def next_fetch(self) -> FetchPage | FetchRobots | None:
@@ -264,6 +261,9 @@ class Engine:
                     self.frontier.block(state.site)  # first: the site keeps its slot
                     self.frontier.put_back(state)
                     return fetch
+            if self._time.lastmod.spare(state, self._commits.batch.changes, policy=self.policy, generation=self.generation):
+                self.frontier.skip(state)
+                continue
             self._leased[state.id] = state
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
             known = known and (self.rendering is None or self.rendering.is_conditional(state.url))

@@ -14,6 +14,7 @@ from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy, document_holder
 from crawlspace.crawl.redirects import Redirects, Target, WaitingPage, sentence_of_shown, signature_of_text
 from crawlspace.crawl.rule_changes.folding import FoldedDocuments
+from crawlspace.crawl.timed.lastmod import LastModified
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
@@ -21,7 +22,7 @@ from crawlspace.state.due_times import at_once
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.refused_links import packed
 from crawlspace.state.store import Store
-from crawlspace.status import Status
+from crawlspace.status import SITEMAPS, Status
 
 _LINKS_STAY = (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
 """Outcomes after which the links of the last fetch are not replaced."""
@@ -40,6 +41,7 @@ class OutcomeRecorder:
         outcomes: OutcomePolicy,
         folded: FoldedDocuments,
         commits: Commits,
+        lastmod: LastModified,
         clock: Clock,
         deepest: int | None,
         run_ends: bool,
@@ -50,6 +52,7 @@ class OutcomeRecorder:
         self._outcomes = outcomes
         self._folded = folded
         self._commits = commits
+        self._lastmod = lastmod
         self._clock = clock
         self._deepest = deepest
         self._ended = EndedUrls(checker, run_ends=run_ends, starts=(start.url for start in collection.start_urls))
@@ -101,6 +104,9 @@ class OutcomeRecorder:
         target = self._redirects.target(document_holder(state, folded), outcome, new[0] if new else None)
         transition = self._outcomes.follow(state, outcome, policy=policy, canonical=canonical, folded=folded, target=target)
         after = transition.state
+        if state.status in SITEMAPS or outcome.named is not None:
+            self._lastmod.note(state, outcome)
+        self._lastmod.measure(state, outcome, generation=generation)
         if outcome.doubted:
             self._keep_page(after, outcome, target, new)
         if outcome.doubted or (outcome.status == Status.REDIRECT_LOOP and after.checksum is not None):

@@ -10,9 +10,9 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Protocol
 
 from protego import Protego
 
@@ -22,13 +22,14 @@ from crawlspace.content.sitemaps import COMMON_TYPES, SITEMAP_TYPES, SitemapCont
 from crawlspace.crawl.admission import Admission, CandidateChecker, sitemap_candidate
 from crawlspace.crawl.redirects import redirects_before
 from crawlspace.crawl.run import FetchRobots, Refused, describe_refusal
+from crawlspace.crawl.timed.lastmod import LastModified, bare_host
 from crawlspace.decision import Reason
 from crawlspace.document import essence
 from crawlspace.frontier.robots import Robots
 from crawlspace.model import SITEMAP_QUEUE, NewUrl, UrlState
-from crawlspace.outcome import Outcome, OutcomeKind
+from crawlspace.outcome import NamedPages, Outcome, OutcomeKind
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.store import MetaStore, SiteStore, UrlStore
+from crawlspace.state.store import Store
 from crawlspace.status import SITEMAPS, Status
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, join, parse
 
@@ -48,15 +49,18 @@ _GUESS = "/sitemap.xml"
 _LOOKS_LIKE_ONE = re.compile(r"sitemap|feed|rss|atom", re.IGNORECASE)
 
 
-class _Stores(MetaStore, SiteStore, UrlStore, Protocol):
-    """What is read of a store."""
-
-
 class Sitemaps:
     """The sitemaps and feeds of a collection."""
 
     def __init__(
-        self, collection: Collection, store: _Stores, *, admission: Admission, checker: CandidateChecker, robots: Robots
+        self,
+        collection: Collection,
+        store: Store,
+        *,
+        admission: Admission,
+        checker: CandidateChecker,
+        robots: Robots,
+        lastmod: LastModified,
     ) -> None:
         self._sites = collection.sites
         self._settings = collection.sitemaps
@@ -64,6 +68,7 @@ class Sitemaps:
         self._admission = admission
         self._checker = checker
         self._robots = robots
+        self._lastmod = lastmod
         settings = (collection.sites.default, *collection.sites.settings)
         self._are_read = any(one.reads_sitemaps for one in settings)
         self._everywhere = all(one.reads_sitemaps for one in settings)
@@ -184,11 +189,16 @@ class Sitemaps:
         left_out: Counter[Reason] = Counter()
         if contents.left_out:
             left_out[Reason.SITEMAP_LIMIT] = contents.left_out
-        hrefs = dict.fromkeys(entry.href for entry in contents.entries)
+        hrefs = {entry.href: entry.modified for entry in contents.entries}
         links = list(hrefs) if contents.kind.is_feed else [*self._of_allowed_hosts(state, hrefs, left_out)]
         is_index = contents.kind is SitemapKind.INDEX
         if is_index:
             links = self._within_limits(state, links, left_out)
+        named = NamedPages(
+            [self._lastmod.packed_time(hrefs[href]) for href in links],
+            hosts_of(links, state.url),
+            is_whole=not (contents.fault or contents.left_out or contents.kind.is_feed or is_index),
+        )
         return Outcome(
             state.id,
             state.url,
@@ -197,6 +207,7 @@ class Sitemaps:
             index=False,
             links=links,
             left_out=dict(left_out),
+            named=named,
         )
 
     def _of_allowed_hosts(self, state: UrlState, hrefs: Iterable[str], left_out: Counter[Reason]) -> Iterator[str]:
@@ -286,6 +297,19 @@ def sitemaps_named_in(body: str, *, base: str) -> list[Url]:
         if url.scheme in DEFAULT_PORTS:
             found[url.text] = url
     return list(found.values())
+
+
+def hosts_of(links: Iterable[str], base: str) -> frozenset[str]:
+    """Return the hosts of URLs, without `www.`, up to some hundred."""
+    found = {bare_host(parse(base).host)}
+    seen: set[str] = set()
+    for href in links:
+        written = href.split("/", 3)[2] if "://" in href[:8] else ""
+        if written and written not in seen and len(seen) < _MOST_HOSTS:
+            seen.add(written)
+            with suppress(MalformedUrl):
+                found.add(bare_host(parse(href).host))
+    return frozenset(found)
 
 
 def refused_sitemaps(collection: Collection, space: CrawlSpace) -> list[Refused]:

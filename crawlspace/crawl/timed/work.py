@@ -1,4 +1,4 @@
-"""Work that depends on the time, besides each URL's own interval: cycles, schedules, and corrections of the stored due times.
+"""Work that depends on the time, besides each URL's own interval: cycles, schedules, what sitemaps say, and corrections of the stored due times.
 
 Where the clock was set back, or the longest interval reduced, URLs are made due within that interval from now. A robots.txt that was read
 later than now is read again: once that time has come, it would count as new.
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
+from crawlspace.crawl.timed.lastmod import LastModified
 from crawlspace.crawl.timed.refreshes import Cycles, ScheduledRefresh, SmartRefresh
 from crawlspace.crawl.timed.steps import Steps, TimedStep
 from crawlspace.model import UrlState
@@ -45,6 +46,7 @@ class PassingTime:
         self._cycles = Cycles(collection, store, clock)
         self._cycles.start(has_work=counts.has_work)
         self._smart = SmartRefresh(store, clock, counts=refresh.has_due_times, longest_s=longest_s)
+        self.lastmod = LastModified(store, clock, fresh_s=collection.policy.sitemap_refresh_s or 0)
         self._schedule = ScheduledRefresh(refresh.schedule, store, clock, continuous=collection.continuous)
 
     def policy(self) -> RecrawlPolicy:
@@ -59,7 +61,7 @@ class PassingTime:
     @property
     def has_more_to_fetch(self) -> bool:
         """Whether steps remain after which more may be due in this run."""
-        return self._smart.has_steps or self._schedule.has_steps
+        return self._smart.has_steps or self._schedule.has_steps or self.lastmod.has_steps
 
     def drop(self, state: UrlState, changes: list[Change]) -> bool:
         """Skip a leased URL that is not due any more; return whether it was skipped."""
@@ -68,7 +70,7 @@ class PassingTime:
     def resume(self, *, is_idle: Callable[[], bool]) -> Iterator[TimedStep]:
         """Do a part of the due work, and yield its effects."""
         step = self._cycles.resume(is_idle=is_idle) if self._continuous else None
-        for one in (step, self._smart.resume(), self._schedule.resume()):
+        for one in (step, self._smart.resume(), self._schedule.resume(), self.lastmod.resume()):
             if one is not None:
                 yield one
         if due := self._watch.step():
@@ -77,6 +79,7 @@ class PassingTime:
     def end(self) -> None:
         """Check the clock at the end of a crawl."""
         self._watch.check()
+        self.lastmod.keep(is_last=True)
 
 
 class ClockWatch:
