@@ -35,7 +35,7 @@ class Link:
 
 @dataclass(slots=True)
 class NamedPages:
-    """What a sitemap says about the pages that it names, with times as in `crawl/lastmod.py`."""
+    """What a sitemap says about the pages that it names, with times as in `crawl/timed/lastmod.py`."""
 
     of_links: Sequence[int]
     """Of each link of the outcome."""

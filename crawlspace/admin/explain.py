@@ -16,6 +16,7 @@ from crawlspace.admin.refused import SeenLink, seen_on
 from crawlspace.admin.rendering import PageRendering, rendering_of
 from crawlspace.admin.report import UrlReport, known
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
+from crawlspace.admin.sitemaps import named_by
 from crawlspace.admin.url_changes import find_url
 from crawlspace.clock import Clock, iso
 from crawlspace.config.collection import Collection
@@ -83,6 +84,9 @@ class Explanation:
     excluded_extensions: tuple[str, ...] = ()
     """The extensions that are not crawled, where that of the URL is one of them."""
 
+    named_by: tuple[str, ...] = ()
+    """Sentences about the sitemaps that name it."""
+
     refreshing: Refreshing | None = None
     """Times at which known pages are fetched again; None for a malformed URL."""
 
@@ -119,6 +123,7 @@ class Explanation:
             "rendering": None if self.rendering is None else self.rendering.as_json(),
             "start_url": self.start_url or None,
             "excluded_extensions": list(self.excluded_extensions),
+            "named_by": list(self.named_by),
             "state": None if self.known is None else self.known.as_json(),
         }
 
@@ -174,6 +179,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         refreshing=refreshing(collection.refresh, store, now=clock.now()),
         start_url=next(iter(places), ""),
         excluded_extensions=_extensions(decision, space),
+        named_by=() if store is None or state is None else tuple(named_by(store, state)),
     )
 
 

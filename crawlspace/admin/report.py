@@ -12,6 +12,7 @@ from crawlspace.admin.pending.lines import ERROR
 from crawlspace.admin.pending.realms import Origins
 from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
+from crawlspace.admin.sitemaps import trust_counts
 from crawlspace.clock import iso
 from crawlspace.crawl.findings import ErrorExample, HashRoutes
 from crawlspace.crawl.traps import Trap
@@ -233,6 +234,8 @@ class Report:
     traps: Sequence[Trap] = ()
     routes: Mapping[str, HashRoutes] = field(default_factory=dict)
     """Links to routes behind #, by site."""
+    sitemaps: Mapping[str, int] = field(default_factory=dict)
+    """Sitemaps with lastmod, by how far that is trusted."""
 
     @property
     def known(self) -> int:
@@ -262,6 +265,7 @@ class Report:
             "held": {reason.label: self.held.get(reason, 0) for reason in Held},
             "hosts": self.hosts,
             "unreachable": [site.as_json() for site in self.unreachable],
+            "sitemaps": dict(self.sitemaps),
             "traps": [one.as_json() for one in self.traps],
             "hash_routes": {site: one.as_json() for site, one in self.routes.items()},
             **({} if self.rendering is None else {"rendering": self.rendering.as_json()}),
@@ -301,6 +305,7 @@ def report(
         errors=errors,
         traps=traps,
         routes=routes,
+        sitemaps={} if store is None else trust_counts(store),
     )
 
 

@@ -48,6 +48,11 @@ _MISSING = {
     Reason.NOT_EXTRACTED: ("no fields taken", "pages to which extract.toml could not be applied"),
 }
 """Labels of missing parts of pages, see OF_PAGES."""
+_TRUST = {
+    "trusted": "which pages are fetched depends on it",
+    "ignored": "most pages that it calls changed had not changed",
+    "not measured yet": "what it calls changed is fetched, and no request is spared for it",
+}
 _UNSEEN_S = 5
 """Workers report about every other second."""
 
@@ -157,6 +162,9 @@ def _lines(numbers: Report) -> Iterator[str]:
             yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
     yield from _of_findings(numbers)
     yield from _of_rendering(numbers.rendering)
+    if numbers.sitemaps:
+        yield from ("", f"Sitemaps with lastmod (scrapy sitemaps {numbers.collection})")
+        yield from _table((label, count, _TRUST[label]) for label, count in numbers.sitemaps.items())
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, "")])
     if numbers.duplicates:

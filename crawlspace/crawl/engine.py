@@ -533,6 +533,7 @@ class Engine:
         if self.rendering is not None:
             self.rendering.keep(is_last=is_last)
         self.findings.keep(is_last=is_last)
+        self._time.lastmod.keep(is_last=is_last)
 
     def leave_sites(self) -> None:
         """Count the failures of a complete run, and release all unused leases."""

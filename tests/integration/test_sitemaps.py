@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import json
+import time
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
-from crawlspace.model import State
-from tests.conftest import MakeProject
+from crawlspace.clock import iso
+from crawlspace.model import State, UrlState
+from crawlspace.state.changes import Change
+from tests.conftest import MakeProject, Project
 from tests.http import Reply
-from tests.integration.stored import ARCHIVED, FAST, collection, indexed, make_due, refusals, shared, states, statuses
+from tests.integration.stored import ARCHIVED, FAST, collection, indexed, make_due, opened, refusals, shared, states, statuses
 from tests.sites import Answer, Server, Site, binary, html, page, redirect, serve, status, text
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -303,3 +308,78 @@ def test_sitemaps_outside_the_crawl_space(project: MakeProject) -> None:
             in crawl.stderr
         )
         assert f"names a sitemap that is not requested: {server.url('/s.xml')} is refused: a prefix rule" in crawl.stderr
+
+
+def timed(times: dict[str, str]) -> Answer:
+    entries = "".join(f"<url><loc>{url}</loc><lastmod>{time}</lastmod></url>" for url, time in times.items())
+    return binary(f"<urlset {NS}>{entries}</urlset>".encode(), "application/xml")
+
+
+def make_pages_old(project: Project) -> None:
+    """Have all but the sitemaps be due by their age."""
+    now = int(time.time())
+
+    def older(state: UrlState) -> Change | None:
+        if state.fetched_at is None or state.status == 2005:
+            return None
+        return Change(structs.replace(state, fetched_at=state.fetched_at - 4_000, next_fetch=now - 10))
+
+    with opened(project) as store:
+        store.revise([state.id for state in store.urls()], older, now=now)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_lastmod_decides_what_is_fetched_and_the_commands_show_it(project: MakeProject, *, is_shared: bool) -> None:
+    paths = [f"/{number}" for number in range(1, 161)]
+    with serve(Site({})) as server:
+        url = server.url
+        pages(server, [*paths, "/linked"])
+        times = dict.fromkeys(map(url, paths), "2020-01-01T00:00:00Z")
+        times |= {url("/gone"): "2020-01-01", url("/moved"): "", "http://b.example/x": "2020-01-01", url("/private/x"): ""}
+        server.site.update(
+            {
+                "/robots.txt": robots(url("/sitemap.xml")),
+                "/": page("Home", links=["/1", "/linked"]),
+                "/gone": status(404),
+                "/moved": redirect("/1"),
+                "/sitemap.xml": timed(times),
+            }
+        )
+        settings = f"{BOTH}CRAWLSPACE_REFRESH_MIN = CRAWLSPACE_REFRESH_MAX = '1h'\n"
+        demo = project(collection(url("/"), rules=f"forbid prefix {url('/private/')}*\n", settings=settings))
+        demo = shared(demo) if is_shared else demo
+        demo.crawl("demo").succeeded()
+        assert "not measured yet" in demo.scrapy("status", "demo").stdout
+
+        def refreshed() -> int:
+            """How many of the pages are requested when all are due, and the sitemap was read shortly before."""
+            demo.scrapy("recrawl", "demo", url("/sitemap.xml")).succeeded()
+            demo.crawl("demo").succeeded()
+            before = sum(server.counts()[path] for path in paths)
+            make_pages_old(demo)
+            demo.crawl("demo").succeeded()
+            return sum(server.counts()[path] for path in paths) - before
+
+        measured = refreshed()
+        assert measured >= 100
+        assert refreshed() <= 20
+        server.site["/sitemap.xml"] = timed(times | {url("/7"): iso(time.time())})
+        server.site["/7"] = page("/7", text="other words")
+        before = server.counts()
+        assert refreshed() <= 20
+        assert server.counts()["/7"] > before["/7"]
+        shown = demo.scrapy("sitemaps", "demo").stdout
+        assert "162 URLs, lastmod of 161, trusted 1.00; read " in shown
+        assert "sitemap_host" in shown
+        assert f"prefix crawl.rules:1  {url('/private/x')}" in shown
+        found = json.loads(demo.scrapy("sitemaps", "demo", "--json").stdout)
+        assert {name: one["total"] for name, one in found["differences"].items()} == {
+            "not-linked": 160,
+            "not-named": 2,
+            "gone": 0,
+            "redirected": 1,
+        }
+        assert found["forgotten"] == 1
+        assert demo.scrapy("sitemaps", "demo", "--list", "redirected").stdout == f"{url('/moved')}\n"
+        explained = demo.scrapy("explain", "demo", url("/2")).stdout
+        assert f"named by {url('/sitemap.xml')}, lastmod 2020-01-01T00:00:00Z, trusted 1.00" in explained

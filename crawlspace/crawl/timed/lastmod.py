@@ -325,7 +325,7 @@ class LastModified:
 
     def _naming(self, state: UrlState) -> Iterator[tuple[SitemapRecord, int]]:
         """Yield the sitemaps that name a page, each with its packed time."""
-        host = _host_of(state)
+        host = host_of(state.site)
         records = self._by_host.get(host)
         if records is None:
             records = self._by_host[host] = tuple(self._load(listed(self._store, OF_HOST + host)))
@@ -351,8 +351,7 @@ class LastModified:
         return bool(self._to_check) or self._steps.has_remaining
 
     def resume(self) -> TimedStep | None:
-        """Save what was measured; check some of the pages that may be due, and return the effects, if it was time for a step."""
-        self.keep()
+        """Check some of the pages that may be due; return the effects, if it was time for a step."""
         if not self._to_check and not self._steps.has_remaining:
             return None
         if not self._steps.has_remaining:
@@ -426,7 +425,7 @@ def listed(store: MetaStore, name: str) -> list[str]:
 
 def naming(store: MetaStore, state: UrlState) -> Iterator[tuple[SitemapRecord, int]]:
     """Yield the sitemaps that name a page, each with its packed time, from the store alone."""
-    for url in listed(store, OF_HOST + _host_of(state)):
+    for url in listed(store, OF_HOST + host_of(state.site)):
         record = read_record(store, url)
         if record is not None and (time := record.pages.time(state.key)) is not None:
             yield record, time
@@ -487,8 +486,9 @@ def _decoded(name: str, written: str, *types: str) -> tuple[array[int], array[in
     return first, second
 
 
-def _host_of(state: UrlState) -> str:
-    return bare_host(state.site.rpartition(":")[0])
+def host_of(site: str) -> str:
+    """Return the host of a site as sitemaps are listed by it."""
+    return bare_host(site.rpartition(":")[0])
 
 
 def bare_host(host: str) -> str:

@@ -79,7 +79,6 @@ class PassingTime:
     def end(self) -> None:
         """Check the clock at the end of a crawl."""
         self._watch.check()
-        self.lastmod.keep(is_last=True)
 
 
 class ClockWatch:

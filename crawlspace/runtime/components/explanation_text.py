@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 
 from crawlspace.admin.explain import Explanation
@@ -30,8 +30,7 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
     yield from _beside_reason(answer)
     if decision.admitted:
         yield _row("then", _follows(answer))
-    for number, line in enumerate(_actions(answer)):
-        yield _row("" if number else "actions", line)
+    yield from _rows("actions", _actions(answer))
     for number, (name, value) in enumerate(answer.fields.items()):
         yield _row("" if number else "fields", shortened(printable(f"{name} = {value}"), WIDTH - 13))
     yield ""
@@ -42,14 +41,14 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
     if answer.unreachable is not None:
         yield _row("unreachable", f"{answer.unreachable.row.site}: {answer.unreachable.sentence}")
     yield from _rendering(answer)
+    yield from _rows("sitemap", answer.named_by)
     if answer.access:
         yield _row("sent with it", answer.access)
     if answer.waits:
         yield _row("waits", answer.waits)
     if answer.proxy:
         yield _row("proxy", answer.proxy)
-    for number, check in enumerate(answer.unchecked):
-        yield _row("" if number else "not checked", check)
+    yield from _rows("not checked", answer.unchecked)
     for number, page in enumerate(answer.seen_on):
         yield f"{'' if number else 'seen on':<12} {page}"
 
@@ -60,8 +59,7 @@ def known_lines(answer: Explanation) -> Iterator[str]:
     if answer.known is None:
         yield _row("known", "no: this URL is not among those found so far")
         return
-    for number, line in enumerate(_known(answer.known, answer.refreshing)):
-        yield _row("" if number else "known", line)
+    yield from _rows("known", _known(answer.known, answer.refreshing))
 
 
 def _reason(decision: Decision) -> str:
@@ -160,6 +158,11 @@ def _known(known: UrlReport, refreshing: Refreshing | None) -> Iterator[str]:
         yield f"not in the index: a duplicate of {known.duplicate_of}"
     else:
         yield "not in the index"
+
+
+def _rows(label: str, texts: Iterable[str]) -> Iterator[str]:
+    for number, text in enumerate(texts):
+        yield _row("" if number else label, text)
 
 
 def _row(label: str, text: str) -> str:

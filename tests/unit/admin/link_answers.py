@@ -1,10 +1,12 @@
-"""The answers of `scrapy links` and `scrapy refused` with one of everything, as JSON."""
+"""The answers of `scrapy links`, `scrapy refused` and `scrapy sitemaps` with one of everything, as JSON."""
 
 from __future__ import annotations
 
 from crawlspace.admin.links import LinkAnswer, LinkedUrl, LinksOut
 from crawlspace.admin.refused import RefusedForReason, SeenLink
+from crawlspace.admin.sitemaps import NamedSitemap, SitemapReport
 from crawlspace.commands import links
+from crawlspace.crawl.timed.lastmod import Reading
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.rules.space import CrawlSpace
@@ -30,3 +32,8 @@ def link_json(space: CrawlSpace) -> dict[str, object]:
 
 def refused_json() -> dict[str, object]:
     return {"collection": "demo", "refused": {"domain": RefusedForReason(Reason.DOMAIN, 1, [SEEN]).as_json()}}
+
+
+def sitemaps_json() -> dict[str, object]:
+    sitemap = NamedSitemap(SEEN.page, Reading(1, 2, 1), {Reason.PREFIX: 1}, [SEEN])
+    return {"collection": "demo", **SitemapReport([sitemap]).as_json()}
