@@ -43,6 +43,7 @@ NAMES = (
     "files",
     "page_rules",
     "sitemaps",
+    "lastmod",
     "boilerplate",
     "sink_speed",
     "sink_crawl",
