@@ -84,7 +84,7 @@ class Engine:
         self._results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites
         self._run = RunStart(self._results, clock, continuous=collection.continuous)
-        self._time = PassingTime(collection, store, clock)
+        self._time = PassingTime(collection, store, clock, progress=self.progress)
         self.due_earlier = self._time.due_earlier
         """Number of URLs made due earlier, because the clock was set back or the longest interval was reduced."""
         self._seeding: Steps[list[NewUrl]] = Steps(clock)

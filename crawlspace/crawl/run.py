@@ -99,6 +99,10 @@ class RunCounters:
     failed_sites: set[str] = field(default_factory=set)
     """The sites of these errors, MOST_SITES at most."""
     discovered: int = 0
+    spared: int = 0
+    """Pages that were due by their age and not requested, because a sitemap says that they have not changed."""
+    called: int = 0
+    """Pages that are due because a sitemap says that they have changed, or names them no more."""
     pushes: int = 0
     deletes: int = 0
     by_kind: Counter[OutcomeKind] = field(default_factory=Counter)

@@ -234,6 +234,8 @@ class CrawledCollection(SearchedCollection):
         report.differences += [*(f"ERROR   {error}" for error in errors), *run.differences]
         report.met.update({"orphans deleted"} if run.orphans else ())
         report.met["documents moved from the archive"] += run.moved
+        report.met["requests spared for a sitemap"] += run.spared
+        report.met["pages due for a sitemap"] += run.called
         if folds and not run.changes:
             gone = _gone(after) if run.moved else set()  # what was moved counts as the page's own, which may fail then
             # Redirects of a small site are believed at once (spec 10).

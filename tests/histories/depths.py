@@ -12,11 +12,11 @@ from crawlspace.crawl.depths.settlement import last_run
 from crawlspace.crawl.engine import Engine
 from crawlspace.model import Held, State, UrlState
 from crawlspace.state.depths import DepthMark
+from crawlspace.status import LINKS_ONLY
 from crawlspace.urls import parse
 from tests.histories.configuration import ELSEWHERE, OUTSIDE
 from tests.histories.fate import Run
 
-_NOINDEX = 2004
 _LOOP = 691
 _OF_A_REDIRECT = (Held.HOST, Held.MANY, Held.RULES)
 """Why the document of what is or was a redirect may be held: its whole site redirected or fails, there were too many, and by now perhaps the rules
@@ -32,7 +32,7 @@ class HasLinks(Protocol):
 def end_run_checked(engine: Engine, run: Run, *, discarded: AbstractSet[str] = frozenset()) -> None:
     """End a run, and note in what that was wrong. `discarded`: see `SimulatedCrawler`."""
     store, collection = engine.store, engine.collection
-    starts = start_keys(collection)
+    starts = start_keys(collection) | {state.key for state in store.urls() if _is_named_sitemap(state)}
     before = {state.url: state for state in store.urls()}
     reached = _distances(store, before.values(), starts)
     end_run(engine)
@@ -119,6 +119,11 @@ def _distances(
     return distances
 
 
+def _is_named_sitemap(state: UrlState) -> bool:
+    """Return whether a URL was inserted as a sitemap that a robots.txt names: it counts as a start URL."""
+    return not (state.depth or state.depth_from) and "/sitemap-" in state.url
+
+
 def _is_refused_start(state: UrlState) -> bool:
     """Return whether a start URL is one that the rules refuse: it is not entered, and keeps the depth that it had."""
     return state.held is Held.RULES
@@ -131,4 +136,4 @@ def _is_doubted_redirect(state: UrlState) -> bool:
 
 
 def _leads_on(state: UrlState) -> bool:
-    return state.state not in (State.GONE, State.EXCLUDED) or state.status == _NOINDEX
+    return state.state not in (State.GONE, State.EXCLUDED) or state.status in LINKS_ONLY

@@ -63,6 +63,9 @@ class Drawn:
     logins: bool = True
     """Sites behind a form, of which some pages are forbidden."""
 
+    sitemaps: bool = True
+    """Sitemaps that come, go, move, name each other, and lie about when pages were changed."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Return those named, separated by commas; "all" and "none" are names too."""

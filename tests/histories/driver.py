@@ -46,6 +46,7 @@ from tests.histories.fate import Countdown, Failing, Fate, Killed, Run, Stuck, e
 from tests.histories.logins import LoggingIn
 from tests.histories.reading import EDITIONS, Reader, parts_of, status_of, without_document
 from tests.histories.sinks import IndexFile, send_once
+from tests.histories.sitemaps import outcome_of as sitemap_outcome
 from tests.histories.sites import CookieJar
 from tests.histories.web import HTML, Answer, Web, host_of
 
@@ -323,6 +324,7 @@ class SimulatedCrawler(IndexFile):
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted, run.moved = self.clock.now() - began, moved.end()
+        run.spared, run.called = engine.progress.spared, engine.progress.called
         run.moved_away += engine.progress.moves.total()
         if run.ended == "finished" and not collection.continuous:
             self._end_run(engine, run)
@@ -421,7 +423,11 @@ class SimulatedCrawler(IndexFile):
             return
         jar.take(answer, engine)
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
-        outcome.exchange = None if self.archive is None else exchange_of(state.url, answer, self.clock.now(), self.by_spider)
+        outcome.exchange = (
+            None
+            if self.archive is None or outcome.named is not None
+            else exchange_of(state.url, answer, self.clock.now(), self.by_spider)
+        )
         self._inherited.note(state.url, answer, self._field)
         self._fetches[state.url, int(self.clock.now()) // DAY] += 1
         engine.fetched(outcome)
@@ -443,6 +449,8 @@ class SimulatedCrawler(IndexFile):
 
     def _outcome(self, engine: Engine, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
         """Return the outcome that the collection's spider makes of a response."""
+        if answer.status == 200 and self._web.is_sitemap(state.url) and not answer.has_form:
+            return sitemap_outcome(engine, state, answer)
         if self.by_spider and not answer.failure:
             read = Reader(engine, edition=self.edition).outcome(state, answer, conditional=conditional)
             self._note_keys((*answer.links, answer.canonical, answer.link_canonical, state.url))

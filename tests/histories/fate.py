@@ -54,6 +54,10 @@ class Run:
     fetched: int = 0
     moved: int = 0
     """Documents of folded URLs that were moved as they were archived."""
+    spared: int = 0
+    """Requests spared, as a sitemap calls the page unchanged."""
+    called: int = 0
+    """Pages that are due, as a sitemap calls them changed or names them no more."""
     moved_away: int = 0
     """Documents that were found at another address: these are no deletions."""
     deletions: int = 0

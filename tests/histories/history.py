@@ -33,6 +33,7 @@ from tests.histories.settings import (
     with_starts,
 )
 from tests.histories.sinks import SimulatedSearch
+from tests.histories.sitemaps import Sitemaps, few_are_enough
 from tests.histories.sites import change_wall, relocate
 from tests.histories.team import SimulatedTeam
 from tests.histories.web import REFUSALS, Site, Web
@@ -60,6 +61,7 @@ def run_history(
     """
     with ExitStack() as stack:
         server = stack.enter_context(search_server()) if search else None
+        stack.enter_context(few_are_enough())
         history = History(seed, folder, on_server, team=team, drawn=drawn, server=server)
         if history._crawler.search is not None:
             stack.callback(history._crawler.search.close)
@@ -144,6 +146,8 @@ class History(CrawledCollection):
             self._crawler.by_spider = self._changes.by_spider = True
         if self._builds_walls:
             self._configuration = replace(self._configuration, cookies=self._paths.random() < 0.6)
+        if drawn.sitemaps and is_alone and self._paths.random() < 0.4:
+            self._web.sitemaps = Sitemaps(self._web, self._paths, self._crawler.clock.now)
 
     def run(self, steps: int) -> HistoryReport:
         chance, likely = self._chance, 1.0 if self._focus == "loosened" else 0.2
@@ -203,6 +207,12 @@ class History(CrawledCollection):
         """Make a site move, or require a cookie, now and then; return whether that was done."""
         chance = self._paths
         self._crawler.ends_sessions = self._logs_in
+        sitemaps = self._web.sitemaps
+        if sitemaps is not None and chance.random() < 0.25:
+            self._say("; ".join(sitemaps.change() for _ in range(chance.randint(1, 3))))
+            for _ in range(chance.choice((0, 1, 1, 2))):
+                self._crawl_when_due()
+            return True
         if not (self._moves or self._builds_walls or self._logs_in) or chance.random() >= 0.25:
             return False
         if self._logs_in and (not (self._builds_walls or self._moves) or chance.random() < 0.6):
@@ -360,6 +370,8 @@ class History(CrawledCollection):
         for site in self._web.sites.values():
             site.outage = site.outage if site.is_dead else ""
         self._crawler.ends_sessions = False
+        if self._web.sitemaps is not None:
+            self._web.sitemaps.tell_the_truth()
         if self._crawler.search is not None:
             self._end_faults_if_lacking(self._crawler.search)
         rounds = 3

@@ -324,6 +324,10 @@ class Oracle:
             if url in kept or url in past.left or (host_of(url) in dead and None in self.verdicts(url)):
                 continue
             has = memory.get(url, ABSENT)
+            if self._web.is_sitemap(url):
+                if has[0] == "done":
+                    yield f"STATE   {url}: {_state(has)}, a sitemap"
+                continue
             may = (
                 self._remembered(pages[url])
                 if url in pages

@@ -12,6 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.histories.sitemaps import Sitemaps
 
 HTML, PLAIN, IMAGE, FILE = "text/html", "text/plain", "image/png", "application/pdf"
 OUTAGES = (
@@ -204,6 +208,7 @@ class Web:
         """How many redirects in a row have been followed at most: where one led, a page stays though fewer are followed now."""
         self.lasting = ""
         """A further host whose home page is always a start URL."""
+        self.sitemaps: Sitemaps | None = None
         self._flakiness = flakiness
 
     @property
@@ -242,6 +247,8 @@ class Web:
 
     def note_nearest(self) -> None:
         """Remember what is linked, how near to a start URL addresses have become, and how far from it; after each change."""
+        if self.sitemaps is not None:
+            self.sitemaps.note_changes()
         for page in self.pages.values():
             self.linked.update(link for link in (*page.links, page.canonical, page.link_canonical) if link)
         now = distances(dict.fromkeys(self.start_urls(), 0), self._leads)
@@ -265,6 +272,10 @@ class Web:
         if site is self.first:
             links += [other.home for other in self.homed() if other is not site]
         return Page(site.home, f"Home of {site.host}", f"what there is at {site.host}", links, stamp=site.stamp)
+
+    def is_sitemap(self, url: str) -> bool:
+        """Return whether there is a sitemap at an address, or was one."""
+        return self.sitemaps is not None and url in self.sitemaps.by_url
 
     def page(self, url: str) -> Page | None:
         """Return the page at an address, whether or not its site answers; None where there is nothing."""
@@ -294,12 +305,16 @@ class Web:
         if failed is not None and not (is_robots and site.robots_answers):
             return failed
         if is_robots:
-            return Answer(200, body="User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in site.barred))
+            sitemaps = "" if self.sitemaps is None else self.sitemaps.robots_lines(site)
+            return Answer(200, body="User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in site.barred) + sitemaps)
         if site.wall is not None and (bounced := _bounced(site.wall, url, site, cookies)) is not None:
             return bounced
         if site.login is not None and (hidden := self._hidden(site.login, url, site, session, logs_in=logs_in)) is not None:
             return hidden
         page = self.page(url)
+        if page is None and self.is_sitemap(url):
+            assert self.sitemaps is not None
+            return self.sitemaps.answer(url, etag)
         if page is None:
             return Answer(404)
         if page.failure:

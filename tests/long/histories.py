@@ -49,6 +49,8 @@ _MET = (
     "archive compacted",
     "index rebuilt from the archive",
     "documents moved from the archive",
+    "requests spared for a sitemap",
+    "pages due for a sitemap",
     "documents extracted again",
     "documents with parts",
     "directives that apply by then, or don't",

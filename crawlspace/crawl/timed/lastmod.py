@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from crawlspace.clock import Clock
+from crawlspace.crawl.run import RunCounters
 from crawlspace.crawl.timed.steps import Steps, TimedStep
 from crawlspace.model import State, UrlState
 from crawlspace.outcome import NamedPages, Outcome, OutcomeKind
@@ -194,8 +195,8 @@ def packed_time(text: str, *, now: int) -> int:
 
 
 def bounds_of(time: int) -> tuple[int, int]:
-    """Return the first and the last second that a packed time may mean."""
-    return (time - 1, time - 1 + _DAY_S) if time & 1 else (time, time + 1)
+    """Return the first second that a packed time may mean, and the first after it."""
+    return (time - 1, time - 1 + _DAY_S) if time & 1 else (time, time + 2)
 
 
 class _Stores(MetaStore, UrlStore, DepthStore, Protocol):
@@ -205,11 +206,12 @@ class _Stores(MetaStore, UrlStore, DepthStore, Protocol):
 class LastModified:
     """What the sitemaps of a collection say about the changes of pages, for this process."""
 
-    def __init__(self, store: _Stores, clock: Clock, *, fresh_s: int) -> None:
-        """`fresh_s` is the interval at which sitemaps are read."""
+    def __init__(self, store: _Stores, clock: Clock, *, fresh_s: int, progress: RunCounters) -> None:
+        """`fresh_s` is the interval at which sitemaps are read: one that is due is not believed before that."""
         self._store = store
         self._clock = clock
-        self._fresh_s = fresh_s + fresh_s // 10 + 60
+        self._fresh_s = fresh_s
+        self._progress = progress
         self._is_used = bool(store.get_meta(ALL))
         self._by_host: dict[str, tuple[SitemapRecord, ...]] = {}
         self._loaded: dict[str, SitemapRecord] = {}
@@ -296,11 +298,13 @@ class LastModified:
         interval = interval_of(state, changed=False, policy=policy)
         after = structs.replace(state, interval_s=interval, next_fetch=next_refresh(now, interval, policy), lease_until=None)
         changes.append(Change(after))
+        self._progress.spared += 1
         return True
 
     def _is_settled(self, state: UrlState, policy: RecrawlPolicy, generation: int) -> bool:
         is_page = state.state is State.DONE and state.held is None and state.depth > 0
-        return is_page and state.rules == generation and policy.next_cycle is None and is_due_by_age(state)
+        is_page = is_page and not state.errors and state.rules == generation
+        return is_page and policy.next_cycle is None and is_due_by_age(state)
 
     def _is_fresh(self, record: SitemapRecord) -> bool:
         return record.reading.at + self._fresh_s > self._clock.now()
@@ -385,6 +389,7 @@ class LastModified:
 
         if ids := [one.id for one in self._store.depths_of(keys)]:
             self._store.revise(ids, changed, now=now)
+        self._progress.called += len(made)
         return [(state.site, state.queue, now) for state in made.values()]
 
     def _is_to_be_due(self, record: SitemapRecord, state: UrlState, *, has_left: bool, now: int) -> bool:

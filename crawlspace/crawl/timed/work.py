@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
+from crawlspace.crawl.run import RunCounters
 from crawlspace.crawl.timed.lastmod import LastModified
 from crawlspace.crawl.timed.refreshes import Cycles, ScheduledRefresh, SmartRefresh
 from crawlspace.crawl.timed.steps import Steps, TimedStep
@@ -32,7 +33,7 @@ _CHECK_EVERY_S = 300.0
 class PassingTime:
     """Completes work that is due at a start; in a crawl it continues in steps."""
 
-    def __init__(self, collection: Collection, store: Store, clock: Clock) -> None:
+    def __init__(self, collection: Collection, store: Store, clock: Clock, *, progress: RunCounters) -> None:
         refresh = collection.refresh
         longest_s = max(collection.policy.refresh_max_s, 0 if refresh.cycle is None else 2 * refresh.cycle.longest_s)
         longest_retry_s = retry_wait(max(1, collection.policy.retry_times), retry_after_s=None, policy=collection.policy)
@@ -46,7 +47,7 @@ class PassingTime:
         self._cycles = Cycles(collection, store, clock)
         self._cycles.start(has_work=counts.has_work)
         self._smart = SmartRefresh(store, clock, counts=refresh.has_due_times, longest_s=longest_s)
-        self.lastmod = LastModified(store, clock, fresh_s=collection.policy.sitemap_refresh_s or 0)
+        self.lastmod = LastModified(store, clock, fresh_s=collection.policy.sitemap_refresh_s or 0, progress=progress)
         self._schedule = ScheduledRefresh(refresh.schedule, store, clock, continuous=collection.continuous)
 
     def policy(self) -> RecrawlPolicy:

@@ -143,6 +143,8 @@ class Progress:
         stats.set_value("crawlspace/documents", progress.documents)
         stats.set_value("crawlspace/errors", progress.errors)
         stats.set_value("crawlspace/discovered", progress.discovered)
+        stats.set_value("crawlspace/sitemaps/due", progress.called)
+        stats.set_value("crawlspace/sitemaps/spared", progress.spared)
         stats.set_value("crawlspace/index/push", progress.pushes)
         stats.set_value("crawlspace/index/delete", progress.deletes)
         stats.set_value("crawlspace/index/held", self._session.engine.withheld)

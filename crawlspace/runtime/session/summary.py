@@ -133,7 +133,8 @@ def _fetched(progress: RunCounters) -> str:
     errors = kinds[OutcomeKind.FAILED] + kinds[OutcomeKind.GONE]
     if errors:
         parts.append(counted(errors, "error"))
-    return f"{progress.fetched:,} fetched" + (f": {', '.join(parts)}" if parts else "")
+    spared = f"; {progress.spared:,} spared, as sitemaps call them unchanged" if progress.spared else ""
+    return f"{progress.fetched:,} fetched" + (f": {', '.join(parts)}" if parts else "") + spared
 
 
 def _left(session: Session, counts: Counts) -> list[str]:
