@@ -16,6 +16,7 @@ from crawlspace.status import LINKS_ONLY
 from crawlspace.urls import parse
 from tests.histories.configuration import ELSEWHERE, OUTSIDE
 from tests.histories.fate import Run
+from tests.histories.web import path_of
 
 _LOOP = 691
 _OF_A_REDIRECT = (Held.HOST, Held.MANY, Held.RULES)
@@ -121,7 +122,7 @@ def _distances(
 
 def _is_named_sitemap(state: UrlState) -> bool:
     """Return whether a URL was inserted as a sitemap that a robots.txt names: it counts as a start URL."""
-    return not (state.depth or state.depth_from) and "/sitemap-" in state.url
+    return not (state.depth or state.depth_from) and path_of(state.url).startswith("/sitemap-")
 
 
 def _is_refused_start(state: UrlState) -> bool:
