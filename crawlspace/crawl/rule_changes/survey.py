@@ -19,7 +19,7 @@ from crawlspace.state.changes import Reclassified
 from crawlspace.state.refused_links import has_any, letters_of
 from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
-from crawlspace.status import NO_PAGES, OUT_OF_SPACE, Status
+from crawlspace.status import NO_PAGES, OUT_OF_SPACE, SITEMAPS, Status
 from crawlspace.text import counted
 from crawlspace.urls import Url
 
@@ -192,8 +192,8 @@ class Survey:
             self.unindexed.append(known.id)
 
     def move(self, known: KnownUrl, actions: Actions) -> None:
-        """Add a URL whose queue changes."""
-        if known.source == Source.USER:
+        """Add a URL whose queue changes; sitemaps stay first."""
+        if known.source == Source.USER or known.status in SITEMAPS:
             return
         links = known.source != Source.REDIR
         source = source_of(index=actions.index, follow=actions.follow) if links else Source.REDIR

@@ -285,3 +285,14 @@ def test_a_sitemap_that_is_gone_says_nothing(tmp_path: Path) -> None:
     demo.pages[SITEMAP] = 404
     assert len(demo.fetched(after=15)) == 300
     assert '"at":0' in (demo.store.get_meta(READ + SITEMAP) or "")
+
+
+def test_a_sitemap_stays_before_other_pages_after_a_change_of_the_rules(tmp_path: Path) -> None:
+    demo = site(tmp_path)
+    before = demo.of(SITEMAP).queue
+    demo.write(start=HOME, rules=f"forbid prefix {HOME}1*\n")
+    (tmp_path / "demo" / "rules.xml").write_text('<Rules><Rule><Path val="/2"/><Priority shift="1"/></Rule></Rules>')
+    demo.fetched(after=2)
+    assert demo.of(SITEMAP).queue == before
+    assert demo.of(demo.named[1]).status == 760
+    assert demo.of(demo.named[2]).shift == 1
