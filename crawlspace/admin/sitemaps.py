@@ -10,7 +10,7 @@ from crawlspace.admin.refused import SeenLink, seen_links
 from crawlspace.clock import iso, local_time
 from crawlspace.crawl.timed.lastmod import Reading, bounds_of, host_of, naming, readings
 from crawlspace.decision import OF_PAGES, Reason
-from crawlspace.model import State, UrlState
+from crawlspace.model import SITEMAP_QUEUE, State, UrlState
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.refused_links import by_letter, by_reason
 from crawlspace.state.store import MetaStore, Store
@@ -61,9 +61,9 @@ class NamedSitemap:
 
     @property
     def sentence(self) -> str:
-        """What it names, and how far its times are trusted."""
+        """What it names, and how far its times are trusted; empty for one that was not read."""
         if self.reading is None:
-            return f"not read yet (status {self.state.status})"
+            return ""
         what = counted(self.reading.entries, "sitemap" if self.reading.names_sitemaps else "URL")
         return f"{what}, {trust_sentence(self.reading)}; read {local_time(self.reading.at)}"
 
@@ -141,9 +141,12 @@ def sitemap_report(store: Store, space: CrawlSpace, *, most: int | None) -> Site
     report = SitemapReport([_sitemap(state, known.get(state.url), store, space) for state in states.values()])
     named, linked = _keys(store, set(states))
     hosts = {host_of(state.site) for state in states.values()}
-    missing = set(named)
+    missing, unread = set(named), []
     for url in _scan(store):
         missing.discard(url.key)
+        if (url.source, url.shift) == SITEMAP_QUEUE and url.id not in states and not url.has_document:
+            unread.append(url.id)
+            continue
         if url.id in states:
             continue
         for name in _differences(url, is_named=url.key in named, is_linked=url.key in linked, has_sitemaps=hosts):
@@ -151,6 +154,7 @@ def sitemap_report(store: Store, space: CrawlSpace, *, most: int | None) -> Site
             if most is None or report.totals[name] <= most:
                 report.found.setdefault(name, []).append(url.url)
     report.forgotten = len(missing)
+    report.sitemaps += [_sitemap(state, None, store, space) for state in store.get_by_ids(unread)]
     return report
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
+from crawlspace.admin.report import status_sentence
 from crawlspace.admin.sitemaps import DIFFERENCES, NamedSitemap, SitemapReport, sitemap_report
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
@@ -78,7 +79,9 @@ def _lines(report: SitemapReport, name: str) -> Iterator[str]:
 
 def _of_sitemap(one: NamedSitemap) -> Iterator[str]:
     yield f"  {one.url}"
-    yield hanging("    ", one.sentence)
+    status = one.state.status
+    unread = "not requested yet" if status is None else f"not read: {status} {status_sentence(status)}"
+    yield hanging("    ", one.sentence or unread)
     for reason, count in one.refused.items():
         yield hanging(f"    {reason.value:<20}{count:>8,}   ", f"refused: {reason.sentence}")
     for seen in one.examples:

@@ -132,7 +132,8 @@ class Sitemaps:
     def is_guess(self, state: UrlState) -> bool:
         """Return whether a URL was inserted because a sitemap may be there."""
         is_ours = (state.source, state.shift) == SITEMAP_QUEUE and state.depth == 0 and not state.depth_from
-        return is_ours and state.url.endswith(_GUESS) and state.url.count("/") == 3 and state.url not in self._own
+        is_ours = is_ours and state.url.endswith(_GUESS) and state.url.count("/") == 3 and state.url not in self._own
+        return is_ours and not self._is_named_at(state.site, state.url)
 
     def checked_guess(self, state: UrlState, outcome: Outcome) -> Outcome:
         """Return the outcome of a URL that was only tried: if there is no sitemap, this is no evidence about the site."""
@@ -267,13 +268,17 @@ class Sitemaps:
         for one in self._chain(state):
             sites = (self._store.get_meta(NAMED_ON_HOSTS + one.url) or "").split()
             for site in sites:
-                if site.rpartition(":")[0] != host:
-                    continue
-                for scheme in ("http", "https"):
-                    entry = self._store.robots(site, scheme)
-                    named = [] if entry is None else sitemaps_named_in(entry.body, base=f"{scheme}://{site}/robots.txt")
-                    if any(url.text == one.url for url in named):
-                        return True
+                if site.rpartition(":")[0] == host and self._is_named_at(site, one.url):
+                    return True
+        return False
+
+    def _is_named_at(self, site: str, sitemap: str) -> bool:
+        """Return whether the robots.txt of a site names a sitemap."""
+        for scheme in ("http", "https"):
+            entry = self._store.robots(site, scheme)
+            named = [] if entry is None else sitemaps_named_in(entry.body, base=f"{scheme}://{site}/robots.txt")
+            if any(url.text == sitemap for url in named):
+                return True
         return False
 
     def _note_host(self, url: str, site: str) -> None:

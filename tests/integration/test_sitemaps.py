@@ -14,7 +14,7 @@ from crawlspace.clock import iso
 from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change
 from tests.conftest import MakeProject, Project
-from tests.http import Reply
+from tests.http import Reply, Request
 from tests.integration.stored import ARCHIVED, FAST, collection, indexed, make_due, opened, refusals, shared, states, statuses
 from tests.sites import Answer, Server, Site, binary, html, page, redirect, serve, status, text
 
@@ -383,3 +383,25 @@ def test_lastmod_decides_what_is_fetched_and_the_commands_show_it(project: MakeP
         assert demo.scrapy("sitemaps", "demo", "--list", "redirected").stdout == f"{url('/moved')}\n"
         explained = demo.scrapy("explain", "demo", url("/2")).stdout
         assert f"named by {url('/sitemap.xml')}, lastmod 2020-01-01T00:00:00Z, trusted 1.00" in explained
+
+
+def test_a_sitemap_behind_a_log_in(project: MakeProject) -> None:
+    """It is shown as one that was not read; with the log-in of its site it is read."""
+    with serve(Site({})) as server:
+        pages(server, ["/hidden"])
+        hidden = sitemap(server.url("/hidden"))
+
+        def locked(request: Request) -> Answer:
+            known = request.headers.get("authorization", "").startswith("Basic ")
+            return hidden if known else Answer(401, {"WWW-Authenticate": 'Basic realm="x"'})
+
+        server.site.update({"/": page("Home"), "/robots.txt": robots(server.url("/sitemap.xml")), "/sitemap.xml": locked})
+        demo = project(collection(server.url("/"), settings=BOTH))
+        demo.crawl("demo").succeeded()
+        assert indexed(demo) == ["/"]
+        assert "not read: 401 Unauthorized" in demo.scrapy("sitemaps", "demo").stdout
+        login = '{"127.0.0.1": {"login": {"type": "basic", "user": "x", "password": "env:HOME"}, "allow_plain_http": True}}'
+        demo.write({"demo/settings.py": f"{BOTH}CRAWLSPACE_SITES = {login}\n"})
+        make_due(demo)
+        demo.crawl("demo").succeeded()
+        assert indexed(demo) == ["/", "/hidden"]
