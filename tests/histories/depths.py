@@ -121,8 +121,12 @@ def _distances(
 
 
 def _is_named_sitemap(state: UrlState) -> bool:
-    """Return whether a URL was inserted as a sitemap that a robots.txt names: it counts as a start URL."""
-    return not (state.depth or state.depth_from) and path_of(state.url).startswith("/sitemap-")
+    """Return whether a URL was inserted as a sitemap that a robots.txt names: it counts as a start URL.
+
+    One to which another has moved may be named or not: nothing leads to it then.
+    """
+    is_sitemap = path_of(state.url).startswith("/sitemap-") and not (state.depth or state.depth_from)
+    return is_sitemap and (state.orphaned is None or "-moved" not in state.url)
 
 
 def _is_refused_start(state: UrlState) -> bool:
