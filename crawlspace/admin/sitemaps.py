@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from crawlspace.admin.refused import SeenLink, seen_links
 from crawlspace.clock import iso, local_time
-from crawlspace.crawl.timed.lastmod import Reading, bounds_of, host_of, naming, readings
+from crawlspace.crawl.timed.lastmod import ALL, Reading, bounds_of, host_of, listed, naming, readings
 from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.model import SITEMAP_QUEUE, State, UrlState
 from crawlspace.rules.space import CrawlSpace
@@ -120,9 +120,9 @@ def named_by(store: MetaStore, state: UrlState) -> list[str]:
 
 
 def trust_counts(store: MetaStore) -> dict[str, int]:
-    """Return the number of sitemaps with times, by how far these are trusted."""
+    """Return the number of sitemaps with times, by how far these are trusted; of the first MOST_LISTED that were read."""
     counts: Counter[str] = Counter()
-    for _, reading in readings(store):
+    for _, reading in readings(store, listed(store, ALL)):
         if reading.timed and not reading.names_sitemaps:
             trust = reading.trust
             counts["ignored" if trust.is_ignored else "not measured yet" if trust.value is None else "trusted"] += 1
@@ -134,8 +134,8 @@ def sitemap_report(store: Store, space: CrawlSpace, *, most: int | None) -> Site
 
     Needs one pass over all links and one over all URLs; memory for the keys of both.
     """
-    known = dict(readings(store))
     states = {state.id: state for status in sorted(SITEMAPS) for state in store.urls(status=status)}
+    known = dict(readings(store, [*dict.fromkeys([*listed(store, ALL), *(state.url for state in states.values())])]))
     failed = filter(None, map(store.get, known))  # which have another status since
     states |= {state.id: state for state in failed}
     report = SitemapReport([_sitemap(state, known.get(state.url), store, space) for state in states.values()])

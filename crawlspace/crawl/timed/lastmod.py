@@ -22,6 +22,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, structs
 
+from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.crawl.run import RunCounters
 from crawlspace.crawl.timed.steps import Steps, TimedStep
@@ -31,7 +32,7 @@ from crawlspace.state.changes import Change
 from crawlspace.state.due_times import Due, is_due_by_age
 from crawlspace.state.metadata import damaged
 from crawlspace.state.recrawl import RecrawlPolicy, interval_of, next_refresh
-from crawlspace.state.store import DepthStore, MetaStore, UrlStore
+from crawlspace.state.store import DepthStore, MetaStore, SiteStore, UrlStore
 
 ALL = "sitemaps"
 """Meta: the URLs of sitemaps that have been read, one a line, the first MOST_LISTED of them."""
@@ -48,6 +49,7 @@ SAMPLED = 50
 """One of so many pages that would be spared is fetched nevertheless, so that a sitemap that begins to lie is found out."""
 _MOST_ENTRIES = 4_000_000
 """Entries of sitemaps that are held in memory, 12 bytes each. Pages of further sitemaps are fetched as if there were none."""
+_MOST_HOSTS = 20_000
 _HELD_S = 3_600
 """Time after which they are read from the store again, as other workers may have read the sitemaps."""
 _SAVE_EVERY_S = 60
@@ -199,7 +201,7 @@ def bounds_of(time: int) -> tuple[int, int]:
     return (time - 1, time - 1 + _DAY_S) if time & 1 else (time, time + 2)
 
 
-class _Stores(MetaStore, UrlStore, DepthStore, Protocol):
+class _Stores(MetaStore, SiteStore, UrlStore, DepthStore, Protocol):
     """What is read and written of a store."""
 
 
@@ -213,7 +215,7 @@ class LastModified:
         self._fresh_s = fresh_s
         self._progress = progress
         self._is_used = bool(store.get_meta(ALL))
-        self._by_host: dict[str, tuple[SitemapRecord, ...]] = {}
+        self._by_host: Recent[str, tuple[SitemapRecord, ...]] = Recent(_MOST_HOSTS)
         self._loaded: dict[str, SitemapRecord] = {}
         self._loaded_at = self._saved_at = clock.now()
         self._entries = 0
@@ -242,7 +244,8 @@ class LastModified:
     def _read(self, state: UrlState, named: NamedPages, *, names_sitemaps: bool, now: int) -> None:
         record = self._record(state.url)
         before, trust = (NO_PAGES, Trust()) if record is None else (record.pages, record.reading.trust)
-        due = before.differences(named.times)
+        is_new = record is None and len(named.hosts) == 1 and not any(self._store.documents([state.site]).values())
+        due = [] if is_new else before.differences(named.times)
         left = before.without(named.times) if named.is_whole and not names_sitemaps else []
         if due or left:
             waiting, gone = read_to_check(self._store, state.url)
@@ -253,9 +256,9 @@ class LastModified:
         timed = sum(map(bool, named.times.values()))
         self._keep(state.url, Reading(now, len(named.times), timed, trust, names_sitemaps), PageTimes.of(named.times))
         _list(self._store, ALL, state.url)
-        for host in named.hosts:
+        for host in () if names_sitemaps else named.hosts:
             _list(self._store, OF_HOST + host, state.url)
-            self._by_host.pop(host, None)
+            self._by_host.drop(host)
         self._is_used = True
 
     def _keep(self, url: str, reading: Reading, pages: PageTimes) -> None:
@@ -332,7 +335,8 @@ class LastModified:
         host = host_of(state.site)
         records = self._by_host.get(host)
         if records is None:
-            records = self._by_host[host] = tuple(self._load(listed(self._store, OF_HOST + host)))
+            records = tuple(self._load(listed(self._store, OF_HOST + host)))
+            self._by_host.put(host, records)
         for record in records:
             time = record.pages.time(state.key)
             if time is not None and not record.reading.names_sitemaps:
@@ -425,7 +429,8 @@ class LastModified:
 
 def listed(store: MetaStore, name: str) -> list[str]:
     """Return the sitemaps of a list."""
-    return (store.get_meta(name) or "").split("\n") if store.get_meta(name) else []
+    value = store.get_meta(name)
+    return value.split("\n") if value else []
 
 
 def naming(store: MetaStore, state: UrlState) -> Iterator[tuple[SitemapRecord, int]]:
@@ -436,12 +441,13 @@ def naming(store: MetaStore, state: UrlState) -> Iterator[tuple[SitemapRecord, i
             yield record, time
 
 
-def readings(store: MetaStore) -> Iterator[tuple[str, Reading]]:
-    """Yield the sitemaps that have been read, in that order, MOST_LISTED at most."""
-    urls = listed(store, ALL)
-    for url, written in zip(urls, store.get_metas([READ + url for url in urls]), strict=True):
-        if written and (reading := _reading(READ + url, written)).at:
-            yield url, reading
+def readings(store: MetaStore, urls: Sequence[str]) -> Iterator[tuple[str, Reading]]:
+    """Yield those of the sitemaps that have been read, and how. Raises StoreDamaged."""
+    for start in range(0, len(urls), _AT_ONCE):
+        some = urls[start : start + _AT_ONCE]
+        for url, written in zip(some, store.get_metas([READ + url for url in some]), strict=True):
+            if written and (reading := _reading(READ + url, written)).at:
+                yield url, reading
 
 
 def read_record(store: MetaStore, url: str) -> SitemapRecord | None:
@@ -450,6 +456,8 @@ def read_record(store: MetaStore, url: str) -> SitemapRecord | None:
     if not written:
         return None
     keys, times = _decoded(PAGES + url, pages or "", "q", "I")
+    if len(keys) != len(times):
+        raise damaged(PAGES + url, pages or "")
     return SitemapRecord(url, _reading(READ + url, written), PageTimes(keys, times))
 
 

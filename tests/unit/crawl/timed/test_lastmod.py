@@ -186,6 +186,18 @@ def test_a_page_is_not_due_because_a_sitemap_is_incomplete(tmp_path: Path, why: 
     assert demo.fetched(after=2) == set()
 
 
+def test_a_sitemap_that_comes_later_makes_known_pages_due(tmp_path: Path) -> None:
+    demo = Site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), 3)
+    demo.settings, named = {"CRAWLSPACE_REFRESH_MAX": "10d"}, demo.settings
+    demo.links[HOME] = demo.named
+    demo.crawl()
+    demo.settings = named
+    demo.clock.advance(DAY)
+    demo.change(demo.named[0])
+    demo.crawl(after=1)
+    assert [url for url, _ in demo.asked] == [SITEMAP, demo.named[0]]
+
+
 def test_a_page_fetched_in_the_run_is_due_in_the_next(tmp_path: Path) -> None:
     """A day without a time may mean an hour after the fetch."""
     demo = site(tmp_path)
