@@ -123,10 +123,9 @@ def _distances(
 def _is_named_sitemap(state: UrlState) -> bool:
     """Return whether a URL was inserted as a sitemap that a robots.txt names: it counts as a start URL.
 
-    One to which another has moved may be named or not: nothing leads to it then.
+    One that only an index file named, or that another has moved to, may be an orphan.
     """
-    is_sitemap = path_of(state.url).startswith("/sitemap-") and not (state.depth or state.depth_from)
-    return is_sitemap and (state.orphaned is None or "-moved" not in state.url)
+    return path_of(state.url).startswith("/sitemap-") and not (state.depth or state.depth_from) and state.orphaned is None
 
 
 def _is_refused_start(state: UrlState) -> bool:
