@@ -12,7 +12,7 @@ from pathlib import Path
 
 from crawlspace.errors import UsageError
 from crawlspace.importers.ibm.collection import translate_ibm
-from crawlspace.importers.ibm.folder import list_folder
+from crawlspace.importers.ibm.folder import list_folder, name_of
 from crawlspace.runtime.components.command import ImportCommand, refuse_wrong_name
 from crawlspace.text import quoted
 
@@ -25,7 +25,7 @@ class Command(ImportCommand):
         "collection: start_urls.txt, crawl.rules, global.rules where it has one, rules.xml and settings.py, with the lines that each entry "
         "comes from. The fate of each file and entry is printed; then what `scrapy lint` finds in the new files. A collection that is "
         "there already and would change is left as it is, and the difference is printed. Passwords and cookies become references to the "
-        "environment. Without a name, the collection has that of the folder. Exit status: 0 imported, or nothing to change, 1 something "
+        "environment. Without a name, the collection has that of the folder, with _ for a dot. Exit status: 0 imported, or nothing to change, 1 something "
         "has no counterpart, or not yet, the collection is there and differs, a file has a mistake or cannot be read, or lint finds an "
         "error, 2 wrong use."
     )
@@ -46,7 +46,7 @@ class Command(ImportCommand):
         folder = Path(args[0])
         signs = dict(map(_sign, opts.logged_out))
         files = list_folder(folder, Path(opts.start_urls) if opts.start_urls else None)
-        name = args[1] if len(args) == 2 else folder.resolve().name
+        name = args[1] if len(args) == 2 else name_of(folder.resolve().name)
         refuse_wrong_name(name, way_out="" if len(args) == 2 else f"; give it another name: scrapy import-ibm {args[0]} NAME")
         settings = self.project_settings()
         imported = translate_ibm(files, folder=folder.resolve().name, name=name, defaults=settings, logged_out=signs)

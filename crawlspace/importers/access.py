@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crawlspace.importers.translation import Fate, Translation, WrongValue
+from crawlspace.rules.domain import names_no_site
 from crawlspace.rules.targets import BadTarget, domain_target
 from crawlspace.text import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
@@ -85,8 +86,81 @@ def ntlm() -> SiteLogin:
     return SiteLogin("", text=why)
 
 
-def form_login() -> Translation:
-    """Return the translation of a log-in by a form, whose parameters may be secrets."""
-    return Translation(
-        Fate.NOT_YET, "log-ins by a form are not translated; write one of type form into CRAWLSPACE_SITES (docs/logins.md)"
+# --- Log-ins by a form ---------------------------------------------------------------------------------------------
+
+_PLAIN_NAME = re.compile(r"user|login|log-in|name|mail|account|submit|realm|domain|lang|remember", re.IGNORECASE)
+"""In the name of a field whose value may be shown; the values of all others become references, for they may be secrets."""
+_PLAIN_VALUE = re.compile(r"[\w.@\\ +-]*")
+_SECRET_NAME = re.compile(r"pass|pwd|pw|secret|token|otp|pin|code|key|cred", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FormLogIn:
+    """A log-in by a form of another crawler."""
+
+    url: str
+    """The page that the form is on."""
+    fields: Mapping[str, str]
+    sites: Sequence[str] = ()
+    """Hosts, with a port or without, or beginnings of URLs, that get the session; none: that of `url`."""
+    form: str = ""
+    """The name of the form; empty: the first that has the fields."""
+
+
+def form_login(login: FormLogIn, *, collection: str) -> tuple[Mapping[str, Mapping[str, object]], str]:
+    """Return the entries of CRAWLSPACE_SITES for a log-in by a form, and what it is for the report. Raises WrongValue.
+
+    No value of a field is written or shown that may be a secret.
+    """
+    try:
+        url = parse(login.url)
+    except MalformedUrl as error:
+        raise WrongValue(f"the page of its form is no URL: {error}") from None
+    if url.scheme not in DEFAULT_PORTS:
+        raise WrongValue("the page of its form has neither http nor https")
+    if not login.fields:
+        raise WrongValue("it names no field of the form with its value")
+    given, variables = {}, []
+    for name, value in login.fields.items():
+        is_plain = _PLAIN_NAME.search(name) and not _SECRET_NAME.search(name) and _PLAIN_VALUE.fullmatch(value)
+        if is_plain:
+            given[name] = value
+            continue
+        secret = variable(collection, url.host, name)
+        given[name] = f"env:{secret}"
+        variables.append(secret)
+    own: dict[str, object] = {"type": "form", "url": url.text, "fields": given}
+    if login.form:
+        own["form"] = f"form[name={_css_text(login.form)}]"
+    patterns = [_pattern_of(site) for site in login.sites] or [_pattern_of(url.text)]
+    entry: dict[str, object] = {"login": own}
+    text = (
+        f"a log-in by the form at {printable(url.text)} for {printable(', '.join(dict.fromkeys(patterns)))} in CRAWLSPACE_SITES"
     )
+    if variables:
+        text += f", with values of its fields in the environment: set {', '.join(variables)}"
+    if url.scheme == "http":
+        entry["allow_plain_http"] = True
+        text += "; as before, it goes over http, where it can be read on the way: write https if the site has it"
+    return dict.fromkeys(patterns, entry), f"{text}; try it with `scrapy login`"
+
+
+def _pattern_of(site: str) -> str:
+    """Return the pattern of the host of a site, or of the beginning of a URL. Raises WrongValue."""
+    scheme, separator, rest = site.strip().rpartition("://")
+    authority = rest.partition("/")[0].lower()
+    port = DEFAULT_PORTS.get(scheme.lower()) if separator else None
+    host = authority.removesuffix(f":{port}") if port is not None else authority
+    pattern = f"*{host}" if host.startswith(".") else host
+    try:
+        domain_target(pattern)
+    except BadTarget as error:
+        raise WrongValue(f"it is for {quoted(site)}: {error}") from None
+    if names_no_site(pattern) or not pattern.strip("*."):
+        raise WrongValue(f"it is for {quoted(site)}, which hosts of anybody match: write the entry of CRAWLSPACE_SITES for yours")
+    return pattern
+
+
+def _css_text(text: str) -> str:
+    escaped = text.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{escaped}"'

@@ -242,10 +242,6 @@ def planned(*, same: str, otherwise: str) -> Translate:
     return lambda values, _: Translation(Fate.NOT_YET, otherwise) if yes_or_no(values) else Translation(Fate.DEFAULT, same)
 
 
-def later(reason: str) -> Translate:
-    return lambda _, __: Translation(Fate.NOT_YET, reason)
-
-
 def _is_equal(name: str, default: object, value: object) -> bool:
     if isinstance(default, list) and isinstance(value, list):
         return sorted(map(str, default)) == sorted(map(str, value))

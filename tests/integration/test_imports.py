@@ -334,7 +334,7 @@ WRONG_OF_IBM = [
     (["ibm/partition/crawl.rules"], 2, "is a file: name the folder that it is in"),
     (["ibm"], 2, "has folders of crawlers in it ('follow_index', 'intranet', 'partition', 'seeds'): import each of them"),
     (["ibm/partition", "../out"], 2, "'../out' cannot name a collection"),
-    (["dotted.WEB1"], 2, "give it another name: scrapy import-ibm"),
+    (["-.-"], 2, "give it another name: scrapy import-ibm"),
     (["ibm/partition", "--start-urls", "nowhere"], 2, "name the file with the start URLs"),
     (
         ["ibm/partition", "--logged-out", "a"],
@@ -352,7 +352,7 @@ WRONG_OF_IBM = [
 
 @pytest.mark.parametrize(("arguments", "status", "sentence"), WRONG_OF_IBM, ids=[row[2][:30] for row in WRONG_OF_IBM])
 def test_wrong_use_of_ibms_folders(demo: Project, run: Run, arguments: list[str], status: int, sentence: str) -> None:
-    for name, rules in (("broken", "alow domain a\n"), ("dotted.WEB1", "")):
+    for name, rules in (("broken", "alow domain a\n"), ("-.-", "")):
         (demo.folder / name).mkdir()
         (demo.folder / name / "crawl.rules").write_text(rules, encoding="utf-8")
     named = [str(demo.folder / arguments[0]), *arguments[1:]] if arguments else []

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from crawlspace.importers.access import form_login, proxies
 from crawlspace.importers.fast import options as fast_options
-from crawlspace.importers.fast.options import CRAWLMODE, NOT_YET, OPTIONS, READERS, SECTIONS, site_login
+from crawlspace.importers.fast.options import (
+    ADAPTIVE,
+    ADAPTIVE_LOST,
+    CRAWLMODE,
+    LOGIN_OPTIONS,
+    NOT_YET,
+    OPTIONS,
+    READERS,
+    RSS,
+    SECTIONS,
+    form_of_login,
+    refresh,
+    refresh_mode,
+    site_login,
+)
 from crawlspace.importers.fast.rules import LISTS, FastLists, ListedValue, space_files
 from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.files import (
@@ -21,6 +36,7 @@ from crawlspace.importers.files import (
 )
 from crawlspace.importers.reading import ListFiles, WrittenValue
 from crawlspace.importers.translation import (
+    Defaults,
     Fate,
     ImportReport,
     Translate,
@@ -29,6 +45,7 @@ from crawlspace.importers.translation import (
     lost,
     number,
     setting,
+    sitemaps,
     translated,
     unknown,
     whole,
@@ -183,27 +200,28 @@ class _FastImport:
         if section.kind == "SubDomain":
             self._sub_domain(section)
         elif section.kind == "Login":
-            self._add(section.line, name, form_login())
+            self._form_login(section, name)
         elif section.kind == "Node":
             self._add(section.line, name, lost("each worker crawls with the settings of the collection (docs/machines.md)"))
-        elif name == "passwd":
-            self._passwords(section)
-        elif name == "crawlmode":
-            for option in section.options:
-                if option.name in CRAWLMODE:
-                    self._translate(option, f"{name}/{option.name}", CRAWLMODE[option.name])
-                else:
-                    self._add(option.line, f"{name}/{option.name}", unknown(option.name, CRAWLMODE))
+        elif name in OWN_SECTIONS:
+            OWN_SECTIONS[name](self, section)
         elif name in READERS:
             self._rows(section)
         elif name in SECTIONS:
             self._add(section.line, name, SECTIONS[name]([], self._defaults))
         elif name not in LISTS:
-            self._add(section.line, name, unknown(name, [*LISTS, *READERS, *SECTIONS, "passwd", "crawlmode"]))
-        for nested in section.sections if section.kind == "section" and name not in {*LISTS, *SECTIONS} else ():
+            self._add(section.line, name, unknown(name, [*LISTS, *READERS, *SECTIONS, *OWN_SECTIONS]))
+        for nested in section.sections if section.kind == "section" and name not in {*LISTS, *SECTIONS, "adaptive"} else ():
             self._add(nested.line, f"{name}/{nested.name}", lost("it is no section that belongs here"))
         for element in section.unknown:
             self._add(element.line, f"{name}/{element.text}", lost("it is no element of such a file"))
+
+    def _crawl_mode(self, section: FastSection) -> None:
+        for option in section.options:
+            if option.name in CRAWLMODE:
+                self._translate(option, f"{section.name}/{option.name}", CRAWLMODE[option.name])
+            else:
+                self._add(option.line, f"{section.name}/{option.name}", unknown(option.name, CRAWLMODE))
 
     def _rows(self, section: FastSection) -> None:
         """Translate a section whose options together are one setting."""
@@ -226,6 +244,124 @@ class _FastImport:
                 self._add(option.line, name, Translation(Fate.TRANSLATED, login.text))
             else:
                 self._add(option.line, name, lost(login.text))
+
+    def _form_login(self, section: FastSection, name: str, hosts: Sequence[str] = ()) -> None:
+        """Translate a log-in by a form, for its own sites, else for `hosts`, and report its options without their values."""
+        try:
+            login = form_of_login(section)
+            entries, text = form_login(login if login.sites or not hosts else replace(login, sites=hosts), collection=self._name)
+        except WrongValue as error:
+            self._add(section.line, name, lost(f"it cannot be used: {error}"))
+            return
+        for pattern, entry in entries.items():
+            self._settings.set_site(pattern, entry, f"{self._report.file}:{section.line}: {printable(name)}")
+        self._add(section.line, name, Translation(Fate.TRANSLATED, text))
+        for option in section.options:
+            why = LOGIN_OPTIONS.get(option.name)
+            if why is None:
+                self._add(option.line, f"{name}/{option.name}", unknown(option.name, LOGIN_OPTIONS))
+            else:
+                fate = Fate.DEFAULT if why else Fate.TRANSLATED
+                self._add(option.line, f"{name}/{option.name}", Translation(fate, why or "a part of the log-in"))
+        for nested in section.sections:
+            known = nested.name == "parameters"
+            found = Translation(Fate.TRANSLATED, "the fields of the form") if known else unknown(nested.name, ["parameters"])
+            self._add(nested.line, f"{name}/{nested.name}", found)
+
+    # --- feeds and cycles --------------------------------------------------------------------------------------------
+
+    def _feeds(self, section: FastSection) -> None:
+        """Translate the feeds of a collection; where it has no other start URLs, they are the start URLs."""
+        for option in section.options:
+            name = f"rss/{option.name}"
+            if option.name == "start_uris":
+                self._add_feeds(name, option.line, option.values)
+            elif option.name == "start_uri_files":
+                lines = self._list_files.read_all(option.values, self._report, name)
+                self._add_feeds(name, option.line, [WrittenValue(value.text, option.line) for value in lines])
+            elif option.name in RSS:
+                self._translate(option, name, RSS[option.name])
+            else:
+                self._add(option.line, name, unknown(option.name, [*RSS, "start_uris", "start_uri_files"]))
+
+    def _add_feeds(self, name: str, line: int, values: Sequence[WrittenValue]) -> None:
+        if not self._names_starts():
+            self._starts += [(name, value) for value in values]
+            return
+        urls: list[str] = list(self._settings.values.get(_SITEMAPS, ()))  # type: ignore[call-overload]
+        for value in values:
+            url = start_url(value)
+            if isinstance(url, Translation):
+                self._add(value.line, name, url)
+            elif url.text not in urls:
+                urls.append(url.text)
+                self._add(value.line, name, Translation(Fate.TRANSLATED, f"{printable(url.text)} in {_SITEMAPS}"))
+        if urls:
+            self._settings.set({_SITEMAPS: urls}, f"{self._report.file}:{line}: {printable(name)}")
+
+    def _names_starts(self) -> bool:
+        return any(name in self._options and self._options[name].values for name in ("start_uris", "start_uri_files"))
+
+    def _sitemaps(self, values: Sequence[str]) -> Translation:
+        if not yes_or_no(values) and any(section.name == "rss" for section in self._section.sections):
+            return lost("sitemaps are read where feeds are, and the section rss has feeds read")
+        return sitemaps(values, self._defaults)
+
+    def _refresh(self, values: Sequence[str]) -> Translation:
+        if self._mode() == "adaptive":
+            number(values)
+            return Translation(Fate.TRANSLATED, "the intervals of refresh_mode adaptive")
+        return refresh(values, self._defaults)
+
+    def _refresh_mode(self, values: Sequence[str]) -> Translation:
+        """Translate the mode of cycles. Adaptive: each page between once in every part of a cycle, and as seldom as its share allows."""
+        if self._mode() != "adaptive":
+            return refresh_mode(values, self._defaults)
+        minutes = self._number_of("refresh", REFRESH_MIN) or REFRESH_MIN
+        adaptive = next((one for one in self._section.sections if one.name == "adaptive"), None)
+        given = {option.name: option for option in (adaptive.options if adaptive is not None else ())}
+        found: dict[str, float] = {}
+        for name, usual in ADAPTIVE.items():
+            try:
+                found[name] = number([value.text for value in given[name].values]) if name in given else usual
+            except WrongValue:
+                found[name] = usual
+        least = minutes / max(1.0, found["refresh_count"])
+        most = least * 100 / min(100.0, max(1.0, found["coverage_max_pct"]))
+        settings = {name: f"{max(1, round(value))}m" for name, value in zip(_BOUNDS, (least, most), strict=True)}
+        text = " and ".join(f"{name} = {value!r}" for name, value in settings.items())
+        why = "each page is fetched as often as it changes, between once in a part of a cycle and once in all of its site"
+        return Translation(Fate.TRANSLATED, f"{text}: {why}", settings)
+
+    def _mode(self) -> str:
+        option = self._options.get("refresh_mode")
+        return "" if option is None else option.text.lower()
+
+    def _number_of(self, name: str, usual: float) -> float:
+        option = self._options.get(name)
+        try:
+            return usual if option is None else number([value.text for value in option.values])
+        except WrongValue:
+            return usual
+
+    def _adaptive(self, section: FastSection) -> None:
+        is_used = self._mode() == "adaptive"
+        for option in section.options:
+            name = f"adaptive/{option.name}"
+            if not is_used and option.name in {*ADAPTIVE, *ADAPTIVE_LOST}:
+                self._add(option.line, name, Translation(Fate.DEFAULT, "it is for refresh_mode adaptive only"))
+            elif option.name in ADAPTIVE:
+                self._translate(option, name, _adaptive_number)
+            elif option.name in ADAPTIVE_LOST:
+                self._add(option.line, name, lost(ADAPTIVE_LOST[option.name]))
+            else:
+                self._add(option.line, name, unknown(option.name, [*ADAPTIVE, *ADAPTIVE_LOST]))
+        for nested in section.sections:
+            known = nested.name == "weights"
+            found = lost(ADAPTIVE_LOST["weights"]) if known else unknown(nested.name, ["weights"])
+            if known and not is_used:
+                found = Translation(Fate.DEFAULT, "it is for refresh_mode adaptive only")
+            self._add(nested.line, f"adaptive/{nested.name}", found)
 
     # --- sub-domains -------------------------------------------------------------------------------------------------
 
@@ -292,6 +428,11 @@ class _FastImport:
         self._report.add_translation(line, name, translation, is_recalled=name not in fast_options.CONFIRMED)
 
 
+def _adaptive_number(values: Sequence[str], _: Defaults) -> Translation:
+    number(values)
+    return Translation(Fate.TRANSLATED, "the intervals of refresh_mode adaptive")
+
+
 OWN_OPTIONS = {
     "robots": _FastImport._robots,
     "check_meta_robots": _FastImport._meta_robots,
@@ -299,8 +440,22 @@ OWN_OPTIONS = {
     "truncate": _FastImport._truncate,
     "max_pending": _FastImport._max_pending,
     "proxy": _FastImport._proxy,
+    "use_sitemaps": _FastImport._sitemaps,
+    "refresh": _FastImport._refresh,
+    "refresh_mode": _FastImport._refresh_mode,
 }
 """Options that depend on others, or on the collection."""
+OWN_SECTIONS = {
+    "passwd": _FastImport._passwords,
+    "crawlmode": _FastImport._crawl_mode,
+    "rss": _FastImport._feeds,
+    "adaptive": _FastImport._adaptive,
+}
+"""Sections of which each option is reported."""
+_SITEMAPS = "CRAWLSPACE_SITEMAPS"
+_BOUNDS = ("CRAWLSPACE_REFRESH_MIN", "CRAWLSPACE_REFRESH_MAX")
+REFRESH_MIN = 1500
+"""FAST's default of `refresh`, in minutes."""
 _OF_SITES = {
     "delay": ("delay", number),
     "max_pending": ("concurrency", lambda values: whole(values, low=1)),

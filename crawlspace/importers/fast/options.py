@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from crawlspace.errors import SettingError
 from crawlspace.frontier.delay_schedule import read_timetable
-from crawlspace.importers.access import SiteLogin, basic_login, ntlm
+from crawlspace.importers.access import FormLogIn, SiteLogin, basic_login, ntlm
 from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.translation import (
     NO_LIMIT_OF_REPEATED_SEGMENTS,
@@ -24,14 +24,12 @@ from crawlspace.importers.translation import (
     as_text,
     as_whole,
     extensions,
-    later,
     lost,
     mime_types,
     never,
     number,
     one_value,
     setting,
-    sitemaps,
     whole,
     yes_or_no,
 )
@@ -62,7 +60,8 @@ def _searched(values: Sequence[str], _: Defaults) -> Translation:
     return lost("links are taken from HTML, and with CRAWLSPACE_FOLLOW_FILE_LINKS from all files that are read")
 
 
-def _refresh(values: Sequence[str], defaults: Defaults) -> Translation:
+def refresh(values: Sequence[str], defaults: Defaults) -> Translation:
+    """Translate the length of a cycle. Raises WrongValue."""
     minutes = number(values)
     if not minutes:
         raise WrongValue("it is a number of minutes above 0")
@@ -70,10 +69,9 @@ def _refresh(values: Sequence[str], defaults: Defaults) -> Translation:
     return setting(defaults, "CRAWLSPACE_REFRESH_CYCLE", minutes, note=note)
 
 
-def _refresh_mode(values: Sequence[str], defaults: Defaults) -> Translation:
+def refresh_mode(values: Sequence[str], defaults: Defaults) -> Translation:
+    """Translate what the beginning of a cycle does. Raises WrongValue."""
     mode = one_value(values).lower()
-    if mode == "adaptive":
-        return lost("there is no such cycle; without CRAWLSPACE_REFRESH_CYCLE each page is fetched as often as it changes")
     if mode not in {"scratch", "append", "prioritized", "soft"}:
         raise WrongValue("it is scratch, append, prioritized, soft or adaptive")
     return setting(defaults, "CRAWLSPACE_REFRESH_MODE", mode)
@@ -128,11 +126,12 @@ OPTIONS: Mapping[str, Translate] = {
     "delay": as_number("DOWNLOAD_DELAY"),
     "max_sites": as_whole("CRAWLSPACE_MAX_SITES", low=1),
     "max_doc": as_whole("CRAWLSPACE_MAX_URLS_PER_HOST", low=1, note="; all known URLs of a host count, not those of a cycle"),
-    "max_pages": never("no limit is for all sites together; CRAWLSPACE_MAX_URLS_PER_HOST is one for each host"),
-    "max_inter_docs": never("sites are crawled in rotation anyway"),
+    "max_pages": as_whole(
+        "CLOSESPIDER_PAGECOUNT",
+        low=1,
+        note="; a run ends there, after what is in flight, and the next one goes on; robots.txt and errors count too",
+    ),
     "enforce_delay_per_ip": as_switch("CRAWLSPACE_SHARE_ADDRESS_DELAY"),
-    "refresh": _refresh,
-    "refresh_mode": _refresh_mode,
     "refresh_when_idle": always(
         usual=False, same="a cycle begins when its time has come", otherwise="a cycle begins when its time has come, not sooner"
     ),
@@ -185,7 +184,6 @@ OPTIONS: Mapping[str, Translate] = {
     "domain_clustering": never(_OF_ONE_MACHINE),
     "max_reflinks": never("all links are kept, and `scrapy links` shows them"),
     "umlogs": never(_LOGS),
-    "use_sitemaps": sitemaps,
     "use_javascript": _rendering,
     "javascript_keep_html": always(
         usual=False, same="the rendered page counts", otherwise="the rendered page counts; its HTML as sent is in the archive"
@@ -213,6 +211,28 @@ CRAWLMODE: Mapping[str, Translate] = {
         otherwise="the depth counts from a start URL on, also on another site",
     ),
 }
+RSS: Mapping[str, Translate] = {
+    "auto_discover": always(
+        usual=True, same="feeds that pages name are read", otherwise="feeds that pages name are always read where feeds are"
+    ),
+    "follow": lambda values, defaults: setting(
+        defaults, "CRAWLSPACE_FOLLOW", "both" if yes_or_no(values) else "sitemaps", note="; links of pages are not followed"
+    ),
+    "ignore_rules": always(
+        usual=False,
+        same="rules hold for what a feed names",
+        otherwise="rules hold for what a feed names, too: allow it by a rule",
+    ),
+    "index_feed": always(usual=False, same="a feed is not indexed", otherwise="a feed is never indexed, only what it names"),
+    "del_expired_links": lambda values, defaults: setting(
+        defaults,
+        "CRAWLSPACE_ORPHANS",
+        "delete:1" if yes_or_no(values) else "keep",
+        note=", for all pages that neither a feed nor a link leads to any more",
+    ),
+    "max_link_age": never("what a feed names belongs to it as long as it names it"),
+    "max_link_count": never("what a feed names belongs to it as long as it names it; CRAWLSPACE_SITEMAP_MAX_ENTRIES bounds one"),
+}
 SECTIONS: Mapping[str, Translate] = {
     "log": never(_LOGS),
     "storage": never("what is fetched is kept in the archive (CRAWLSPACE_ARCHIVE), and states in the store"),
@@ -226,8 +246,6 @@ SECTIONS: Mapping[str, Translate] = {
     "workqueue_priority": never(
         "queues have weights (CRAWLSPACE_SOURCE_WEIGHTS), and rules.xml has Priority: write those of yours"
     ),
-    "adaptive": never("each page is fetched as often as it changes where CRAWLSPACE_REFRESH_CYCLE is not set"),
-    "rss": later("feeds that pages name are read; name its start_uris in CRAWLSPACE_SITEMAPS"),
 }
 
 
@@ -328,3 +346,54 @@ def site_login(name: str, value: str, *, collection: str) -> SiteLogin:
     if scheme == "ntlm":
         return ntlm()
     return basic_login(name, user, collection=collection, kind="digest" if scheme == "digest" else "basic")
+
+
+LOGIN_OPTIONS: Mapping[str, str] = {
+    "scheme": "",
+    "site": "",
+    "form": "",
+    "html_form": "",
+    "sites": "",
+    "parameters": "",
+    "preload": "the page with the form is loaded first, with its cookies, and no other one",
+    "action": "the form itself says whether it is sent by GET or POST",
+    "autofill": "what a form has filled in already is always sent",
+    "ttl": "a session is renewed as soon as a page shows that it has ended",
+    "relogin_if_failed": "a log-in that fails for a passing reason is tried again",
+}
+"""The options of a Login; those with a sentence need no setting."""
+
+
+def form_of_login(section: FastSection) -> FormLogIn:
+    """Return the log-in by a form of a Login. Raises WrongValue, without values: they may be secrets."""
+    values = {option.name: [value.text for value in option.values] for option in section.options}
+    first = {name: found[0] for name, found in values.items() if found}
+    page = first.get("html_form", "")
+    if not page:
+        site, form = first.get("site", ""), first.get("form", "")
+        if not site:
+            raise WrongValue("it names neither the page of its form (html_form) nor the host of it (site)")
+        page = form if "://" in form else f"{first.get('scheme', 'http').lower()}://{site.strip('/')}/{form.lstrip('/')}"
+    elif "://" not in page:
+        page = f"{first.get('scheme', 'http').lower()}://{page}"
+    fields: dict[str, str] = {}
+    for text in values.get("parameters", ()):
+        for pair in text.split("&"):
+            name, separator, value = pair.partition("=")
+            if separator and name.strip():
+                fields[name.strip()] = value.strip()
+    for nested in section.sections:
+        if nested.name == "parameters":
+            fields.update({option.name: option.text for option in nested.options})
+    return FormLogIn(page, fields, values.get("sites", ()))
+
+
+# --- Refresh mode adaptive: a cycle of several parts, in each of which a share of a site's pages is fetched again ------
+
+ADAPTIVE = {"refresh_count": 4, "coverage_max_pct": 10}
+"""FAST's defaults, as far as known: parts of a cycle, and the largest share of a site in per cent in one of them."""
+ADAPTIVE_LOST = {
+    "refresh_quota": "new pages and those due again have sources with weights: set CRAWLSPACE_SOURCE_WEIGHTS",
+    "coverage_min": "the least that is fetched of a site is what is due there",
+    "weights": "how often a page has changed decides when it is due, and nothing else; rules.xml has Priority for folders",
+}

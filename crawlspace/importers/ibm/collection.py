@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from crawlspace.config.files import read_bytes, read_text
 from crawlspace.errors import Mistake, RuleFileError
-from crawlspace.importers.access import form_login
 from crawlspace.importers.expressions import Untranslatable
 from crawlspace.importers.files import ImportedCollection, ImportedStart, SettingsFile, start_lines, start_url, xml_document
 from crawlspace.importers.ibm.folder import FileKind, FolderFile, PropertyFile, read_properties, read_xml_properties, rows
@@ -99,12 +98,7 @@ class _IbmImport:
             self._of_settings.add_properties(file, found)
         self._of_settings.finish()
         for file in self._files:
-            if file.part is FileKind.FORM_LOGINS:
-                translation = form_login()
-                self._report.add(
-                    0, "form-based authentication", translation.fate, translation.text, is_recalled=True, file=file.name
-                )
-            elif file.part is FileKind.UNKNOWN:
+            if file.part is FileKind.UNKNOWN:
                 self._unknown(file)
         reported = {one.file for one in self._report.options}
         for file in self._files:
@@ -218,7 +212,7 @@ class _IbmImport:
         self._report.add(0, what, translation.fate, translation.text, file=file.name)
 
 
-_ROWS = frozenset({FileKind.START_URLS, FileKind.SOFT_ERRORS, FileKind.COOKIES, FileKind.BASIC_LOGINS})
+_ROWS = frozenset({FileKind.START_URLS, FileKind.SOFT_ERRORS, FileKind.COOKIES, FileKind.BASIC_LOGINS, FileKind.FORM_LOGINS})
 """Parts whose files have an entry a line."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -79,6 +79,11 @@ def part_of(name: str) -> FileKind:
     if ending in _PROPERTIES or (ending in _TEXT and _OF_PROPERTIES.search(stem)):
         return FileKind.PROPERTIES
     return FileKind.UNKNOWN
+
+
+def name_of(folder: str) -> str:
+    """Return the name of a collection for a folder such as `col1.WEB1`, with _ for each other character than letters, digits, - and _."""
+    return re.sub(r"[^\w-]", "_", folder, flags=re.ASCII).lstrip("_-")
 
 
 def list_folder(folder: Path, start_urls: Path | None = None) -> list[FolderFile]:
@@ -339,6 +344,71 @@ def _is_section(line: str) -> bool:
 
 def _as_url(text: str) -> str:
     return text if "://" in text else f"http://{text}"
+
+
+@dataclass(slots=True)
+class FormRow:
+    """A log-in by a form. Values of `fields` may be secrets."""
+
+    line: int
+    pattern: str
+    """The URLs that need it."""
+    form: str = ""
+    action: str = ""
+    page: str = ""
+    """The page that the form is on; empty: as `action`."""
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+_OF_FORMS = {
+    **dict.fromkeys(("formname", "name"), "form"),
+    **dict.fromkeys(("formaction", "action", "actionurl", "formactionurl"), "action"),
+    **dict.fromkeys(("loginurl", "loginpage", "formurl", "formpage"), "page"),
+    **dict.fromkeys(("httpmethod", "method", "formmethod"), ""),
+}
+_PARAMETERS = frozenset({"formparameters", "parameters", "parameter", "formparameter"})
+
+
+def form_logins(text: str) -> Iterator[FormRow | int]:
+    """Yield log-ins by forms, and the numbers of lines that are not understood.
+
+    A row is a URL pattern, the name of the form, its action, the method and its parameters, divided by tabs, `|` or commas; or the pattern
+    is a section, `[http://…]`, with lines such as `form action = …`, and each other `name = value` in it is a parameter.
+    """
+    section: FormRow | None = None
+    for row in rows(text):
+        line = row.text.strip()
+        if _is_section(line):
+            if section is not None:
+                yield section
+            section = FormRow(row.line, _as_url(line[1:-1].strip()))
+            continue
+        found = fields(line) if re.search(r"[\t|,]", line) else []
+        is_row = len(found) >= 5 and "/" in found[0] and "=" not in found[0]
+        if section is not None and not is_row:
+            name, separator, value = line.partition("=") if "=" in line else line.partition(":")
+            key = re.sub(r"[^a-z]", "", name.lower())
+            if not separator or not re.fullmatch(r"[\w.$:\[\] -]+", name.strip()):
+                yield row.line
+            elif key in _PARAMETERS:
+                section.fields.update(_parameters(re.split(r"[&;,]", value)))
+            elif key not in _OF_FORMS:
+                section.fields[name.strip()] = value.strip()
+            elif _OF_FORMS[key]:
+                setattr(section, _OF_FORMS[key], value.strip())
+            continue
+        if not is_row:
+            yield row.line
+            continue
+        pairs = (pair for one in found[4:] for pair in re.split("[&;]", one))
+        yield FormRow(row.line, _as_url(found[0]), found[1], found[2], fields=_parameters(pairs))
+    if section is not None:
+        yield section
+
+
+def _parameters(pairs: Iterable[str]) -> dict[str, str]:
+    divided = (pair.strip().partition("=") for pair in pairs)
+    return {name.strip(): value.strip() for name, separator, value in divided if separator and name.strip()}
 
 
 @dataclass(frozen=True, slots=True)

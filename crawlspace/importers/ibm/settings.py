@@ -8,17 +8,19 @@ from typing import NamedTuple
 from crawlspace.config.sites import NAME as SITES
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.errors import UsageError
-from crawlspace.importers.access import basic_login, proxies, variable
+from crawlspace.importers.access import FormLogIn, basic_login, form_login, proxies, variable
 from crawlspace.importers.files import SettingsFile
 from crawlspace.importers.ibm.folder import (
     BasicLogin,
     FileKind,
     FolderFile,
+    FormRow,
     Property,
     PropertyFile,
     SiteCookie,
     basic_logins,
     cookies,
+    form_logins,
     rows,
     soft_error,
 )
@@ -26,6 +28,7 @@ from crawlspace.importers.ibm.options import BY_NAME, PROXY, IbmOption, known, n
 from crawlspace.importers.translation import Fate, ImportReport, Translation, WrongValue, lost, translated
 from crawlspace.parsing import duration
 from crawlspace.text import counted, printable, quoted
+from crawlspace.urls import MalformedUrl, join
 
 _INTERVALS = {"CRAWLSPACE_REFRESH_MIN": "Minimum recrawl interval", "CRAWLSPACE_REFRESH_MAX": "Maximum recrawl interval"}
 _MOST_UNKNOWN = 100
@@ -73,6 +76,8 @@ class IbmSettings:
             self._add_soft_errors(file.name, text)
         elif file.part is FileKind.BASIC_LOGINS:
             self._add_logins(file.name, list(basic_logins(text)))
+        elif file.part is FileKind.FORM_LOGINS:
+            self._add_form_logins(file.name, list(form_logins(text)))
         elif file.part is FileKind.COOKIES:
             self._add_cookies(file.name, list(cookies(text)))
 
@@ -145,6 +150,33 @@ class IbmSettings:
                 self._add(file, one.line, option, Translation(Fate.TRANSLATED, login.text), is_recalled=False)
         wrong = [one for one in found if isinstance(one, int)]
         self._not_understood(file, wrong, "a row is a URL, a user and a password, divided by tabs, | or commas")
+
+    def _add_form_logins(self, file: str, found: Sequence[FormRow | int]) -> None:
+        for one in found:
+            if isinstance(one, int):
+                continue
+            option = f"log-in by a form {one.pattern}"
+            # A page of the site that asks to log in would be taken for that of the log-in, and not be indexed.
+            page = one.page or one.action or one.pattern.partition("*")[0]
+            try:
+                url = page if "://" in page else join(one.pattern.partition("*")[0], page)
+                entries, text = form_login(FormLogIn(url, one.fields, [one.pattern], one.form), collection=self._name)
+            except (WrongValue, MalformedUrl) as error:
+                self._add(file, one.line, option, lost(f"it cannot be used: {error}"))
+                continue
+            origin = f"{file}:{one.line}"
+            for pattern, entry in entries.items():
+                if pattern in self._logins:
+                    reason = f"{pattern} has a log-in already ({self._logins[pattern]}), which is for the whole site"
+                    self._add(file, one.line, option, lost(reason), is_recalled=False)
+                    continue
+                self._logins[pattern] = origin
+                self._settings.set_site(pattern, entry, f"{origin}: {printable(option)}")
+                note = "" if one.page else "; where the form is on another page than its action, write that page as its 'url'"
+                self._add(file, one.line, option, Translation(Fate.TRANSLATED, text + note))
+        wrong = [one for one in found if isinstance(one, int)]
+        form = "a row is a URL pattern, the name of a form, its action, a method and parameters, divided by tabs, | or commas"
+        self._not_understood(file, wrong, form)
 
     def _add_cookies(self, file: str, found: Sequence[SiteCookie | int]) -> None:
         for one in found:

@@ -49,7 +49,19 @@ OPTIONS = [
     ("refresh", "0", LOST, {}),
     ("refresh_mode", "soft", TRANSLATED, {"CRAWLSPACE_REFRESH_MODE": "soft"}),
     ("refresh_mode", "append", DEFAULT, {}),
-    ("refresh_mode", "adaptive", LOST, {}),
+    ("refresh_mode", "adaptive", TRANSLATED, {"CRAWLSPACE_REFRESH_MIN": "375m", "CRAWLSPACE_REFRESH_MAX": "3750m"}),
+    ("adaptive/refresh_count", "3", DEFAULT, {}),
+    ("adaptive/other", "3", LOST, {}),
+    ("max_pages", "5000", TRANSLATED, {"CLOSESPIDER_PAGECOUNT": 5000}),
+    ("max_pages", "0", LOST, {}),
+    ("rss/follow", "no", TRANSLATED, {"CRAWLSPACE_FOLLOW": "sitemaps"}),
+    ("rss/follow", "yes", DEFAULT, {}),
+    ("rss/auto_discover", "no", LOST, {}),
+    ("rss/ignore_rules", "no", DEFAULT, {}),
+    ("rss/index_feed", "yes", LOST, {}),
+    ("rss/del_expired_links", "yes", TRANSLATED, {"CRAWLSPACE_ORPHANS": "delete:1"}),
+    ("rss/max_link_age", "60", LOST, {}),
+    ("rss/other", "60", LOST, {}),
     ("robots", "yes", DEFAULT, {}),
     ("robots", "no", TRANSLATED, {"ROBOTSTXT_OBEY": False, "CRAWLSPACE_META_ROBOTS": True}),
     ("check_meta_robots", "yes", DEFAULT, {}),
@@ -130,10 +142,7 @@ def imported_with(name: str, *values: str) -> ImportedCollection:
     section, _, option = name.rpartition("/") if not name.startswith("passwd/") else ("passwd", "/", name.removeprefix("passwd/"))
     members = "".join(f"<member> {value} </member>" for value in values if value)
     attrib = f'<attrib name="{option}" type="list-string">{members}</attrib>'
-    content = f'<section name="{section}">{attrib}</section>' if section else attrib
-    data = f'<CrawlerConfig><DomainSpecification name="demo">{content}</DomainSpecification></CrawlerConfig>'
-    [found] = read_fast_xml(data.encode(), file="demo.xml")
-    return translate_fast(found, file="demo.xml", folder=CORPUS, name="demo", defaults=DEFAULTS)
+    return of_content(f'<section name="{section}">{attrib}</section>' if section else attrib)
 
 
 @pytest.mark.parametrize("option", SPECIFIED)
@@ -160,9 +169,80 @@ def test_every_line_of_the_file_is_in_the_report() -> None:
     within = {
         number
         for number in options
-        if lines[number - 2].strip().startswith(('<section name="storage', '<section name="log', '<section name="rss'))
+        if lines[number - 2].strip().startswith(('<section name="storage', '<section name="log', '<section name="parameters'))
     }
-    assert options - found - within == {93, 94}, "those of the Login"
+    assert options - found - within == set()
+
+
+LOGIN = [
+    # options of a Login (`section/name` for those of `parameters`) -> the log-in by site, or why there is none
+    (
+        {"scheme": "https", "site": "sso.contoso.com", "form": "/in", "parameters/user": "anna", "parameters/pwd": "S3cret"},
+        {"sso.contoso.com": ("https://sso.contoso.com/in", {"user": "anna", "pwd": "env:DEMO_SSO_CONTOSO_COM_PWD"})},
+    ),
+    (
+        {
+            "html_form": "https://sso.contoso.com/",
+            "form": "/in",
+            "sites": "a.contoso.com:8443",
+            "parameters": "who=S3cret&login=anna",
+        },
+        {"a.contoso.com:8443": ("https://sso.contoso.com/", {"who": "env:DEMO_SSO_CONTOSO_COM_WHO", "login": "anna"})},
+    ),
+    ({"parameters/user": "anna"}, "it names neither the page of its form (html_form) nor the host of it (site)"),
+    ({"site": "a.contoso.com"}, "it names no field of the form with its value"),
+    ({"site": "a b", "parameters/user": "anna"}, "the page of its form is no URL"),
+    ({"site": "a.contoso.com", "sites": "*.com", "parameters/user": "anna"}, "it is for '*.com', which hosts of anybody match"),
+    ({"site": "a.contoso.com", "sites": "a b", "parameters/user": "anna"}, "it is for 'a b': "),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), LOGIN)
+def test_a_login_is_a_log_in_by_a_form(options: dict[str, str], expected: dict[str, tuple[str, dict[str, str]]] | str) -> None:
+    own = {name: value.replace("&", "&amp;") for name, value in options.items()}
+    written = "".join(f'<attrib name="{name}"> {value} </attrib>' for name, value in own.items() if "/" not in name)
+    fields = "".join(f'<attrib name="{name[11:]}"> {value} </attrib>' for name, value in own.items() if "/" in name)
+    login = f'<Login name="x">{written}<section name="parameters">{fields}</section></Login>'
+    found = of_content(login)
+    text = "".join([*found.files.values(), *found.report.lines()])
+    assert "S3cret" not in text
+    if isinstance(expected, str):
+        assert f"Login x: no counterpart, because it cannot be used: {expected}" in text
+        assert "CRAWLSPACE_SITES" not in settings_of(found)
+        return
+    sites = {site: {"login": {"type": "form", "url": url, "fields": given}} for site, (url, given) in expected.items()}
+    assert settings_of(found, delay=60) == {"CRAWLSPACE_SITES": sites}
+
+
+FEEDS = '<section name="rss"><attrib name="start_uris"> http://a.contoso.com/feed </attrib></section>'
+STARTS = '<attrib name="start_uris"> http://a.contoso.com/ </attrib>'
+
+
+def test_feeds_are_sitemaps_beside_start_urls_and_else_start_urls() -> None:
+    beside, alone = of_content(STARTS + FEEDS), of_content(FEEDS)
+    assert settings_of(beside, delay=60) == {"CRAWLSPACE_SITEMAPS": ["http://a.contoso.com/feed"]}
+    assert settings_of(alone, delay=60) == {}
+    assert alone.files["start_urls.txt"].endswith("# demo.xml:1: rss/start_uris\nhttp://a.contoso.com/feed\n")
+
+
+def test_sitemaps_are_read_where_feeds_are() -> None:
+    found = of_content(f'{STARTS}<attrib name="use_sitemaps"> no </attrib>{FEEDS}')
+    assert "use_sitemaps: no counterpart, because sitemaps are read where feeds are" in "\n".join(found.report.lines())
+    assert "CRAWLSPACE_FOLLOW" not in settings_of(found)
+
+
+def test_the_intervals_of_adaptive_cycles() -> None:
+    section = '<section name="adaptive"><attrib name="refresh_count"> 6 </attrib><attrib name="coverage_max_pct"> 20 </attrib></section>'
+    found = of_content(f'<attrib name="refresh"> 1440 </attrib><attrib name="refresh_mode"> adaptive </attrib>{section}')
+    assert settings_of(found, delay=60) == {"CRAWLSPACE_REFRESH_MIN": "240m", "CRAWLSPACE_REFRESH_MAX": "1200m"}
+    assert found.report.lost == 0
+
+
+def of_content(content: str) -> ImportedCollection:
+    """A collection with this in it."""
+    data = f'<CrawlerConfig><DomainSpecification name="demo">{content}</DomainSpecification></CrawlerConfig>'
+    [found] = read_fast_xml(data.encode(), file="demo.xml")
+    return translate_fast(found, file="demo.xml", folder=CORPUS, name="demo", defaults=DEFAULTS)
 
 
 def test_unknown_names_are_reported_with_what_may_be_meant() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, UsageError
 from crawlspace.importers.files import ImportedCollection, difference, write_files
-from crawlspace.importers.ibm.folder import FileKind, list_folder, part_of
+from crawlspace.importers.ibm.folder import FileKind, list_folder, name_of, part_of
 from crawlspace.importers.translation import Fate
 from crawlspace.rules.xml.parser import parse_rules_xml
 from tests.unit.importers.ibm_imports import CORPUS, imported, made_of
@@ -70,6 +70,54 @@ LOGINS: list[tuple[str, str, dict[str, object]]] = [
     ("S3cret", "1 line cannot be read (1)", {}),
     ("[https://a.ibm.com]\nsecret S3cret\n", "1 line cannot be read (2)", {}),
 ]  # fmt: skip
+# content of formauth.ini -> a line of the report, and the log-ins: page, fields, form
+FORMS: list[tuple[str, str, dict[str, tuple[str, dict[str, str], str]]]] = [
+    (
+        "[https://a.ibm.com/*]\nForm name = login\nform action = https://sso.ibm.com/do\nMethod: POST\nuserid = anna\npassword = S3cret",
+        "formauth.ini:1: log-in by a form https://a.ibm.com/*: translated to a log-in by the form at https://sso.ibm.com/do",
+        {"a.ibm.com": ("https://sso.ibm.com/do", {"userid": "anna", "password": "env:DEMO_SSO_IBM_COM_PASSWORD"}, 'form[name="login"]')},
+    ),
+    (
+        "[https://a.ibm.com:8443/hr/]\nlogin url = /in\nform action = /do\nparameters = user=anna&code=S3cret\nS3cret",
+        "1 line cannot be read (5): a row is a URL pattern",
+        {"a.ibm.com:8443": ("https://a.ibm.com:8443/in", {"user": "anna", "code": "env:DEMO_A_IBM_COM_CODE"}, "")},
+    ),
+    (
+        "https://a.ibm.com/*|login|/do|POST|user=anna;pw=S3cret",
+        "write that page as its 'url'",
+        {"a.ibm.com": ("https://a.ibm.com/do", {"user": "anna", "pw": "env:DEMO_A_IBM_COM_PW"}, 'form[name="login"]')},
+    ),
+    (
+        "[https://b.ibm.com/]\nuser=anna\nhttps://a.ibm.com/*|f|/do|POST|user=anna&pw=S3cret",
+        "translated",
+        {
+            "a.ibm.com": ("https://a.ibm.com/do", {"user": "anna", "pw": "env:DEMO_A_IBM_COM_PW"}, 'form[name="f"]'),
+            "b.ibm.com": ("https://b.ibm.com/", {"user": "anna"}, ""),
+        },
+    ),
+    ("https://*/|f|https://a.ibm.com/|POST|user=anna", "which hosts of anybody match", {}),
+    ("https://a.ibm.com/|f|/do|POST|S3cret", "it names no field of the form with its value", {}),
+    ("S3cret", "1 line cannot be read (1)", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "line", "sites"), FORMS)
+def test_log_ins_by_forms(content: str, line: str, sites: dict[str, tuple[str, dict[str, str], str]], tmp_path: Path) -> None:
+    made = made_of(tmp_path, formauth__ini=content)
+    assert line in report(made)
+    assert "S3cret" not in report(made) + "".join(made.files.values())
+    expected = {
+        site: {"login": {"type": "form", "url": url, "fields": fields, **({"form": form} if form else {})}}
+        for site, (url, fields, form) in sites.items()
+    }
+    assert settings_of(made).get("CRAWLSPACE_SITES", {}) == expected
+
+
+@pytest.mark.parametrize(("folder", "name"), [("col1.WEB1", "col1_WEB1"), ("a b.c", "a_b_c"), (".x", "x"), ("web-1", "web-1")])
+def test_the_name_of_a_collection_is_that_of_its_folder(folder: str, name: str) -> None:
+    assert name_of(folder) == name
+
+
 # content of softerrors.txt -> part of the report, and the rows
 SOFT: list[tuple[str, str, list[list[object]]]] = [
     ("http://www.mysite.com/hr/*|Sorry, the page*|*|404", "translated", [["http://www.mysite.com/hr/*", "Sorry, the page*", "*", 404]]),

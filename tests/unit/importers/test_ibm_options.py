@@ -23,7 +23,7 @@ FACTS = [
     ("softerrorpages.csv", "soft error page", False),
     ("cookies.ini", "cookies of wiki.ibm.com", False),
     ("httpauth.ini", "log-in https://sales.example.com/", False),
-    ("formauth.ini", "form-based authentication", True),
+    ("formauth.ini", "log-in by a form http://lists.ibm.com:8080/", True),
     ("crawler.properties", "User agent", False),
     ("crawler.properties", "E-mail address", True),
     ("crawler.properties", "Comments", True),

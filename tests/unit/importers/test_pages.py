@@ -30,7 +30,7 @@ from tests.unit.test_docs import plain, rows, section, tables, text
 FAST, IBM, EXALEAD = "docs/from-fast.md", "docs/from-ibm.md", "docs/from-exalead.md"
 IBM_EXAMPLE = text(IBM).partition("\n## An example\n")[2].partition("\n## Options\n")[0]
 """Not by `section`: the comments in it look like headings."""
-PLACES = ["start_uris", "start_uri_files", *LISTS, *READERS, *SECTIONS, *PARTS, "passwd", "crawlmode"]
+PLACES = ["start_uris", "start_uri_files", *LISTS, *READERS, *SECTIONS, *PARTS, *fast.OWN_SECTIONS]
 KNOWN = [
     (FAST, [*FAST_OPTIONS, *fast.OWN_OPTIONS, *PLACES]),
     (IBM, [*BY_NAME, *PROXY]),
