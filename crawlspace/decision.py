@@ -31,6 +31,7 @@ class Reason(StrEnum):
     LINK_DEPTH = "link_depth"
     URLS_PER_HOST = "urls_per_host"
     REDIRECTS = "redirects"
+    OFFSITE_REDIRECT = "offsite_redirect"
     PAGE_LINKS = "page_links"
     SITEMAP_HOST = "sitemap_host"
     SITEMAP_LIMIT = "sitemap_limit"
@@ -76,6 +77,7 @@ _SENTENCES = {
     Reason.LINK_DEPTH: "the URL is more links away from a start URL than DEPTH_LIMIT",
     Reason.URLS_PER_HOST: "the host already has CRAWLSPACE_MAX_URLS_PER_HOST URLs",
     Reason.REDIRECTS: "it is the target of more redirects in a row than REDIRECT_MAX_TIMES",
+    Reason.OFFSITE_REDIRECT: "it is the target of a redirect from another host and CRAWLSPACE_FOLLOW_OFFSITE_REDIRECTS is off",
     Reason.PAGE_LINKS: "its page has more links than CRAWLSPACE_MAX_LINKS",
     Reason.SITEMAP_HOST: "a sitemap of another host names it, and the robots.txt of its own host does not name that sitemap",
     Reason.SITEMAP_LIMIT: "a sitemap has more entries, a host more sitemaps, or index files are nested deeper than is read",
@@ -106,6 +108,20 @@ class Render(StrEnum):
     ALWAYS = "always"
     AUTO = "auto"
     """Where its HTML seems to be without its content, and where that was learned of pages like it."""
+
+
+class MetaTag(StrEnum):
+    """Whether the robots directives of a page itself are obeyed."""
+
+    OBEY = "obey"
+    IGNORE = "ignore"
+
+
+class Conditional(StrEnum):
+    """Whether a known page is requested with its validators, for a 304 if it is unchanged."""
+
+    USUAL = "usual"
+    NEVER = "never"
 
 
 class RuleRef(NamedTuple):
@@ -160,6 +176,12 @@ class Actions:
     """All rules that matched, in file order."""
     render: Render | None = None
     """What `Render` sets; None where no rule has it."""
+    ignores_noindex: bool = False
+    """Whether a page's own noindex has no effect (`MetaNoIndex`)."""
+    ignores_nofollow: bool = False
+    """Whether a page's own nofollow has no effect (`MetaNoFollow`)."""
+    conditional: Conditional | None = None
+    """What `ConditionalGet` sets; None where no rule has it."""
 
     @property
     def index_rule(self) -> RuleRef | None:

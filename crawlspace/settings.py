@@ -83,6 +83,9 @@ class SpaceLimitsSection(Section, frozen=True):
     """Slashes in the path after the first one: `/a` has 0, `/a/b/c.html` has 2. `None`: no limit."""
     CRAWLSPACE_FOLLOW_OFFSITE_LINKS: bool = True
     """`False`: only the hosts of the start URLs are crawled, whatever the rules allow."""
+    CRAWLSPACE_FOLLOW_OFFSITE_REDIRECTS: bool = True
+    """`False`: a redirect to another host than that of its URL is not followed, whatever the rules allow; `www.` before a host
+    makes another one. Links are."""
     CRAWLSPACE_INDEX_ENTIRE_SITE: bool = False
     """`True`: only the folders of the start URLs, and what is below them. (The name is an old one and means the contrary.)"""
     CRAWLSPACE_MAX_REPEATED_SEGMENTS: Count = 3
@@ -133,6 +136,10 @@ class SitesSection(Section, frozen=True):
     patterns of domain rules: `["wiki.example.com", "*.intranet.example.com"]`. Empty: the hosts of the start URLs."""
     CRAWLSPACE_META_ROBOTS: bool | None = None
     """Whether `meta name=robots`, `X-Robots-Tag` and `rel=nofollow` are obeyed. `None`: as `ROBOTSTXT_OBEY`."""
+    CRAWLSPACE_CONDITIONAL_GET: bool = True
+    """Whether known pages are requested with `If-None-Match` and `If-Modified-Since`, so that a site need not send what is
+    unchanged. `False`, or [`ConditionalGet`](rules_xml.md#actions) in rules.xml: each is sent whole, for sites whose answers to
+    them are wrong."""
     CRAWLSPACE_ROBOTS_TTL: Annotated[float, seconds(60)] = 86_400.0
     """How long a robots.txt that was read is believed."""
     CRAWLSPACE_ROBOTS_DELAY_MAX: Annotated[float, seconds(0)] = 60.0
@@ -143,6 +150,9 @@ class SitesSection(Section, frozen=True):
     """Time zone of those times, and of a [schedule](#schedules), such as `Europe/Berlin`. Empty: this machine's."""
     CRAWLSPACE_MAX_SITES: Count | None = None
     """Sites that are crawled at a time. `None`: all that there are."""
+    CRAWLSPACE_MAX_PAGES_IN_TURN: Count | None = None
+    """Pages that are fetched of a site before its place goes to a site that waits because of `CRAWLSPACE_MAX_SITES`. `None`:
+    all that it has."""
     CRAWLSPACE_SHARE_ADDRESS_DELAY: bool = False
     """Whether sites at one address keep the delay among them; see [politeness](politeness.md#hosts-on-one-address)."""
     CRAWLSPACE_BACKOFF_MAX: Annotated[float, seconds(0)] = 60.0
@@ -251,6 +261,9 @@ class LifecycleSection(Section, frozen=True):
     CRAWLSPACE_REFRESH_CYCLE: object = 0
     """Minutes from the beginning of one cycle to that of the next, or a cron expression, at whose times cycles begin. In a
     cycle everything known is fetched once, whatever the intervals above are. 0: no cycles."""
+    CRAWLSPACE_REFRESH_WHEN_IDLE: bool = False
+    """Whether the next cycle begins before its time when nothing is left to do: at a start, and in a continuous crawl at most
+    once a minute."""
     CRAWLSPACE_REFRESH_MODE: Literal["scratch", "append", "prioritized", "soft"] = "append"
     """What the beginning of a cycle does; see [cycles](#cycles)."""
 

@@ -134,6 +134,8 @@ class Collection:
     """The crawl waits for due URLs instead of ending."""
     refresh: RefreshTimes
     refresh_mode: RefreshMode
+    refresh_when_idle: bool
+    """Whether a cycle begins before its time when nothing is left to do."""
     max_deletions: int
     max_deletions_percent: int
     """The deletion limit is exceeded by more than this share of the indexed documents and more than `max_deletions`."""
@@ -144,12 +146,16 @@ class Collection:
     """The name matched with the groups of robots.txt."""
     lease_s: int
     max_redirects: int
+    follows_offsite_redirects: bool
+    """Whether redirects to other hosts are followed."""
     keeps_cookies: bool
     max_backlog: int
     weights: Mapping[Source, int]
     timetable: Timetable | None
     """Delays by time of the week."""
     max_sites: int | None
+    max_pages_in_turn: int | None
+    """Pages of a site before another one gets its place among `max_sites`."""
     share_address_delay: bool
     throttle: ThrottleSettings | None
     """Adaptation of delays to latency; None: there is none."""
@@ -315,6 +321,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         orphans_after=read_orphans(deletions.CRAWLSPACE_ORPHANS),
         continuous=life.CRAWLSPACE_CONTINUOUS,
         refresh=refresh,
+        refresh_when_idle=life.CRAWLSPACE_REFRESH_WHEN_IDLE,
         refresh_mode=RefreshMode(life.CRAWLSPACE_REFRESH_MODE),
         max_deletions=deletions.CRAWLSPACE_MAX_DELETIONS,
         max_deletions_percent=deletions.CRAWLSPACE_MAX_DELETIONS_PERCENT,
@@ -324,11 +331,13 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         robots_agent=of_scrapy.ROBOTSTXT_USER_AGENT or requests.USER_AGENT,
         lease_s=round(life.CRAWLSPACE_LEASE_S),
         max_redirects=read(BoundsSection, settings).REDIRECT_MAX_TIMES if of_scrapy.REDIRECT_ENABLED else 0,
+        follows_offsite_redirects=read(SpaceLimitsSection, settings).CRAWLSPACE_FOLLOW_OFFSITE_REDIRECTS,
         keeps_cookies=requests.COOKIES_ENABLED,
         max_backlog=read(IndexSection, settings).CRAWLSPACE_MAX_BACKLOG,
         weights=read_weights(of_sites.CRAWLSPACE_SOURCE_WEIGHTS),
         timetable=read_timetable("CRAWLSPACE_VARIABLE_DELAY", of_sites.CRAWLSPACE_VARIABLE_DELAY, zone=zone),
         max_sites=of_sites.CRAWLSPACE_MAX_SITES,
+        max_pages_in_turn=of_sites.CRAWLSPACE_MAX_PAGES_IN_TURN,
         share_address_delay=of_sites.CRAWLSPACE_SHARE_ADDRESS_DELAY,
         throttle=throttle if throttle.is_on else None,
         robots_delay_max_s=of_sites.CRAWLSPACE_ROBOTS_DELAY_MAX,

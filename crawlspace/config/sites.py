@@ -23,7 +23,7 @@ from crawlspace.rules.crawl_rules import DomainRule, parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher, is_address, is_for_addresses
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import NO_OPTIONS, SESSION_SEGMENT, Folding, UrlFolding, UrlOptions
-from crawlspace.settings import DelaysSection, RenderingSection, SpaceLimitsSection, SpellingsSection
+from crawlspace.settings import DelaysSection, RenderingSection, SitesSection, SpaceLimitsSection, SpellingsSection
 from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
@@ -33,6 +33,7 @@ RENDER_HOSTS = "CRAWLSPACE_RENDER_HOSTS"
 WAIT_FOR = "CRAWLSPACE_RENDER_WAIT_FOR"
 HASH_ROUTES = "CRAWLSPACE_HASH_ROUTES"
 FOLLOW = "CRAWLSPACE_FOLLOW"
+CONDITIONAL = "CRAWLSPACE_CONDITIONAL_GET"
 DROP_PARAMETERS = "CRAWLSPACE_URL_DROP_PARAMETERS"
 DROP_PATH_PARAMETERS = "CRAWLSPACE_URL_DROP_PATH_PARAMETERS"
 SETTINGS = {
@@ -43,7 +44,7 @@ SETTINGS = {
         for name in (
             *("CRAWLSPACE_MAX_PATH_DEPTH", "CRAWLSPACE_MAX_URLS_PER_HOST", "CRAWLSPACE_FOLLOW_QUERY_STRINGS"),
             *SpellingsSection.__struct_fields__,
-            *(HASH_ROUTES, RENDER, RENDER_HOSTS, WAIT_FOR, FOLLOW),
+            *(HASH_ROUTES, RENDER, RENDER_HOSTS, WAIT_FOR, FOLLOW, CONDITIONAL),
         )
     },
 }
@@ -97,6 +98,8 @@ class SiteSettings:
     """Whether links of pages are followed."""
     reads_sitemaps: bool = True
     """Whether sitemaps and feeds are read."""
+    conditional: bool = True
+    """Whether known pages are requested with their validators."""
     proxy: Proxy | None = None
     """None: that of the collection."""
     no_proxy: NoProxy | None = None
@@ -156,6 +159,11 @@ class SiteTable:
     def renders(self) -> bool:
         """Whether the settings have pages of any site rendered."""
         return any(settings.rendering.mode is not Render.NEVER for settings in (self.default, *self.settings))
+
+    @property
+    def always_conditional(self) -> bool:
+        """Whether known pages of all sites are requested with their validators."""
+        return all(settings.conditional for settings in (self.default, *self.settings))
 
     @property
     def rendering_hash(self) -> str:
@@ -254,6 +262,7 @@ class _Defaults:
     spellings: SpellingsSection
     rendering: RenderingSection
     sitemaps: SitemapSection
+    of_sites: SitesSection
 
 
 def read_sites(settings: Mapping[str, object]) -> SiteTable:
@@ -265,6 +274,7 @@ def read_sites(settings: Mapping[str, object]) -> SiteTable:
         read(SpellingsSection, settings),
         read(RenderingSection, settings),
         read(SitemapSection, settings),
+        read(SitesSection, settings),
     )
     default = _read_site(defaults, {}, {})
     patterns = table(NAME, settings.get(NAME), example='{"sales.example.com": {"delay": 2}}')
@@ -351,6 +361,7 @@ def _read_site(defaults: _Defaults, own: Mapping[str, object], places: Mapping[s
         ),
         follows_links=follow != "sitemaps",
         reads_sitemaps=follow != "links",
+        conditional=read(SitesSection, own, places=places, default=defaults.of_sites).CRAWLSPACE_CONDITIONAL_GET,
     )
 
 

@@ -227,6 +227,11 @@ class Admission:
             return None, Reason.REDIRECTS
         candidate = target_candidate(state, outcome, self._discovery.recheck(state).actions)
         admitted, url, decision = self._discovery.candidate(candidate)
+        stays = self._collection.follows_offsite_redirects or admitted is None
+        if admitted is not None and not stays and admitted.site.rpartition(":")[0] != state.site.rpartition(":")[0]:
+            self._discovery.forget(admitted.key)
+            self._discovery.refused[Reason.OFFSITE_REDIRECT] += 1
+            admitted, decision = None, replace(decision, reason=Reason.OFFSITE_REDIRECT, rule=None)
         if admitted is None:
             self._discovery.sample.note(decision.reason, url, candidate.href, decision.rule)
         if admitted is None and state.source is Source.USER:

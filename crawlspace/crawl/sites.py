@@ -80,6 +80,7 @@ def frontier_of(
         lease_s=collection.lease_s,
         weights=collection.weights,
         max_sites=collection.max_sites,
+        max_pages_in_turn=collection.max_pages_in_turn,
         backoff=collection.backoff,
         retries_until=retries_until,
         longest_wait_s=policy.retry_after_max_s,

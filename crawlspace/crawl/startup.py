@@ -98,9 +98,11 @@ def build_rediscovery(collection: Collection, space: CrawlSpace, *, spider: Spid
         sites="" if space.site_limits is None else space.site_limits.content_hash,
         folding=space.folding,
         redirects=collection.max_redirects,
+        follows_redirects=collection.follows_offsite_redirects,
         page_links=collection.content.max_links,
         robots=collection.robots_obey,
         meta_robots=collection.content.obey_meta_robots,
+        meta="" if collection.action_rules is None else collection.action_rules.meta_hash,
     )
     starts = frozenset(start.url.text for start in collection.start_urls)
     return Rediscovery(

@@ -59,17 +59,18 @@ class Frontier:
         lease_s: int,
         weights: Mapping[Source, int] = DEFAULT_WEIGHTS,
         max_sites: int | None = None,
+        max_pages_in_turn: int | None = None,
         backoff: Backoff | None = None,
         retries_until: float = 0.0,
         longest_wait_s: float = 3600.0,
         others: OtherWorkers | None = None,
     ) -> None:
-        """`max_sites`: sites crawled at the same time. `longest_wait_s` bounds a stored wait, in case the clock was set back."""
+        """`max_sites`: sites crawled at the same time, each for `max_pages_in_turn` while others wait. `longest_wait_s` bounds a stored wait, in case the clock was set back."""
         self._store, self._clock, self._site_delays, self._others = store, clock, site_delays, others
         self._leases = Leases(store, clock=clock, lease_s=lease_s)
         self._sources = WeightedSources(weights)
         self._running = sum(1 << queue_index for source in self._sources.running for queue_index in indexes_of(source))
-        self._site_limit, self._backoff = SiteLimit(max_sites), backoff or Backoff(0.0, 0.0)
+        self._site_limit, self._backoff = SiteLimit(max_sites, max_pages_in_turn), backoff or Backoff(0.0, 0.0)
         self._sites: dict[str, SiteQueue] = {}
         self._lines: list[deque[SiteQueue]] = [deque() for _ in range(QUEUES)]
         """For each queue index, the sites that are ready and have a URL in it; sites no longer ready are skipped when taken."""
@@ -328,6 +329,11 @@ class Frontier:
             return False
         now = self._clock.monotonic()
         next_turn = site_queue.next_turn
+        if self._site_limit.is_over(site_queue):
+            if site_queue.in_flight:
+                return False
+            self._leases.give_back(site_queue)
+            self._leave(site_queue)
         if not works:
             self._leave(site_queue)
             if next_turn <= now and not site_queue.due and site_queue.site not in self.given_up_sites:
@@ -411,6 +417,7 @@ class Frontier:
     def _take(self, site_queue: SiteQueue, queue_index: int, now: float) -> UrlState:
         state = self._leases.take(site_queue, queue_index)
         site_queue.begin(now)
+        site_queue.in_turn += 1
         self.in_flight += 1
         self._settle(site_queue)
         return state

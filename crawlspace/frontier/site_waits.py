@@ -99,9 +99,10 @@ def _holds(moment: tuple[int, int, SiteQueue, int]) -> bool:
 class SiteLimit:
     """The number of sites crawled at the same time. A site keeps its place until it has nothing more to request, or may not be requested for long."""
 
-    def __init__(self, most: int | None) -> None:
-        """`most` sites at the same time; None: no limit."""
+    def __init__(self, most: int | None, most_pages: int | None = None) -> None:
+        """`most` sites at the same time; None: no limit. `most_pages` of each, while others wait; None: all that it has."""
         self._left = inf if most is None else most
+        self._most_pages = inf if most_pages is None else most_pages
         self._outside: deque[SiteQueue] = deque()
 
     def take(self, site_queue: SiteQueue) -> bool:
@@ -114,11 +115,16 @@ class SiteLimit:
             self._outside.append(site_queue)
         return site_queue.placed
 
+    def is_over(self, site_queue: SiteQueue) -> bool:
+        """Return whether a site has had its pages, and others wait for its place."""
+        return site_queue.placed and site_queue.in_turn >= self._most_pages and bool(self._outside)
+
     def leave(self, site_queue: SiteQueue) -> Iterator[SiteQueue]:
         """Free a site's place; yield those that may take one now, as long as one is free."""
         if not site_queue.placed:
             return
         site_queue.placed = False
+        site_queue.in_turn = 0
         self._left += 1
         while self._left > 0 and self._outside:
             following = self._outside.popleft()

@@ -30,6 +30,7 @@ _NUMBERS = {
 _SWITCHES = {
     Reason.QUERY_STRING: ("follow_query_strings", True),
     Reason.OFFSITE: ("follow_offsite_links", True),
+    Reason.OFFSITE_REDIRECT: ("follow_offsite_redirects", True),
     Reason.FOLDER: ("index_entire_site", False),
     Reason.ROBOTS: ("robots", False),
     Reason.NOINDEX: ("meta_robots", False),
@@ -46,6 +47,7 @@ _SETS = {
 _LISTS = {Reason.DOMAIN: "domain", Reason.PREFIX: "prefix"}
 _HASHES = {
     Reason.ACTIONS: "accept",
+    Reason.NOINDEX: "meta",
     Reason.PATH_DEPTH: "sites",
     Reason.QUERY_STRING: "sites",
     Reason.URLS_PER_HOST: "sites",
@@ -88,6 +90,10 @@ class Checks:
     """robots.txt is obeyed."""
     meta_robots: bool
     """So are the directives of a page."""
+    follows_redirects: bool = True
+    """Redirects to other hosts are followed."""
+    meta: str = ""
+    """A hash of where rules.xml has them ignored; empty: nowhere."""
 
     def described(self) -> str:
         """Return the description, as JSON: equal for equal checks."""
@@ -102,6 +108,7 @@ class Checks:
                 "index_entire_site": limits.index_entire_site,
                 "robots": self.robots,
                 "meta_robots": self.meta_robots,
+                **({} if self.follows_redirects else {"follow_offsite_redirects": False}),
             },
             sets={
                 "schemes": sorted(limits.schemes),
@@ -119,6 +126,7 @@ class Checks:
                 "sites": self.sites,
                 "folding": "" if self.folding is None else self.folding.of_the_rest,
                 "hosts_folded": "" if self.folding is None else self.folding.of_hosts,
+                **({"meta": self.meta} if self.meta else {}),
             },
         )
         return msgspec.json.encode(description).decode()
@@ -153,7 +161,7 @@ def _loosened(old: _Description, new: _Description) -> Iterator[Reason]:
         if then is not None and (now is None or now > then):
             yield reason
     for reason, (name, open_value) in _SWITCHES.items():
-        if new.switches[name] == open_value != old.switches[name]:
+        if new.switches.get(name, open_value) == open_value != old.switches.get(name, open_value):
             yield reason
     for reason, (name, refuses) in _SETS.items():
         if _grows(old.sets[name], new.sets[name], refuses=refuses):
@@ -162,7 +170,7 @@ def _loosened(old: _Description, new: _Description) -> Iterator[Reason]:
         if _admits_more(old.lists[name], new.lists[name]):
             yield reason
     for reason, name in _HASHES.items():
-        if old.hashes[name] != new.hashes[name]:
+        if old.hashes.get(name, "") != new.hashes.get(name, ""):
             yield reason
     for name, reasons in _FOLDINGS.items():
         if old.hashes[name] != new.hashes[name]:

@@ -47,6 +47,7 @@ LETTERS: Mapping[Reason, str] = {
     Reason.URLS_PER_HOST: "h",
     Reason.SITEMAP_LIMIT: "i",
     Reason.SITEMAP_HOST: "j",
+    Reason.OFFSITE_REDIRECT: "k",
     Reason.LINK_DEPTH: "l",
     Reason.MALFORMED: "m",
     Reason.PAGE_LINKS: "n",

@@ -29,6 +29,9 @@ RULES = """\
   <Rule> <Path val="/ignored"/> <NoIndex/> <NoFollow/> <Ignore/> </Rule>
   <Rule> <Path val="/ignored/but"/> <Accept/> <Index/> <Follow/> </Rule>
   <Rule> <Path val="/own"/> <Index/> <Follow/> </Rule>
+  <Rule> <Path val="/own/anyway"/> <MetaNoIndex/> <MetaNoFollow/> </Rule>
+  <Rule> <Path val="/own/anyway/not"/> <MetaNoIndex mode="obey"/> </Rule>
+  <Rule> <Path val="/noindex/anyway"/> <MetaNoIndex/> </Rule>
   <Rule> <Path val="/sales"/> <Source name="intranet"/> <AddMeta name="department" value="sales"/> </Rule>
   <Rule> <Path val="/sales/shop"/> <Source name="shop"/> <AddMeta name="kind" value="offer"/> </Rule>
   <Rule> <Path val="/old"/> <Source name="archive"/> <AddMeta name="age" value="old"/> </Rule>
@@ -54,6 +57,10 @@ PAGES: list[tuple[str, str, int | None, Fields | None, bool]] = [
     ("/own/nofollow",      NOFOLLOW, 200,  NONE,  False),
     ("/noindex/nofollow",  NOFOLLOW, 2004, None,  False),
     ("/nofollow/noindex",  NOINDEX,  2004, None,  False),
+    # unless a rule has it ignored, which indexes nothing that another rule keeps out
+    ("/own/anyway",        NOINDEX + NOFOLLOW, 200, NONE, True),
+    ("/own/anyway/not",    NOINDEX + NOFOLLOW, 2004, None, True),
+    ("/noindex/anyway",    NOINDEX,  2004, None,  True),
     # labels and fields
     ("/sales",             "",       200,  SALES, True),
     ("/sales/shop",        "",       200,  SHOP,  True),
@@ -65,6 +72,9 @@ BEHIND: list[tuple[str, Fields]] = [
     ("/behind/noindex",      NONE),
     ("/behind/ignored/but",  NONE),
     ("/behind/own/noindex",  NONE),
+    ("/behind/own/anyway",   NONE),
+    ("/behind/own/anyway/not", NONE),
+    ("/behind/noindex/anyway", NONE),
     ("/behind/sales",        {"department": "sales"}),                                  # fields are inherited along links, labels are not
     ("/behind/sales/shop",   {"department": "sales", "kind": "offer"}),
     ("/further",             NONE),                                                     # one link far
@@ -90,7 +100,7 @@ LINTED = [
     # what a known URL makes of the rules: the only one that line 5 matches is let in by line 6
     ("rules.xml", "5", "[xml-action-overridden]"),
     ("rules.xml", "5", "[xml-action-overridden]"),
-    ("rules.xml", "12", "[xml-rule-unused]"),
+    ("rules.xml", "15", "[xml-rule-unused]"),
 ]
 
 

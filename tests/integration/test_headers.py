@@ -93,6 +93,34 @@ def test_a_304_brings_the_validators_of_the_next_request(project: MakeProject) -
         assert asked == [None, '"1"', '"2"']
 
 
+WHOLE = """<Rules>
+  <Rule> <Path val="/rule"/> <ConditionalGet/> </Rule>
+  <Rule> <Path val="/rule/usual"/> <ConditionalGet mode="usual"/> </Rule>
+</Rules>"""
+# settings -> the paths that are requested with their validators
+CONDITIONAL = [
+    ("", {"/", "/rule/usual"}),
+    ("CRAWLSPACE_CONDITIONAL_GET = False", {"/rule/usual"}),
+    ("CRAWLSPACE_SITES = {'127.0.0.1': {'conditional_get': False}}", {"/rule/usual"}),
+    ("CRAWLSPACE_CONDITIONAL_GET = False\nCRAWLSPACE_SITES = {'127.0.0.1': {'conditional_get': True}}", {"/", "/rule/usual"}),
+]
+
+
+@pytest.mark.parametrize(("settings", "conditional"), some(CONDITIONAL, 2))
+def test_a_known_page_may_be_requested_whole(settings: str, conditional: set[str], project: MakeProject) -> None:
+    links = ["/rule", "/rule/usual"]
+    site = Site({path: page(path, text=path, links=links, headers=ETAG) for path in ("/", *links)})
+    with serve(site) as server:
+        demo = project({**collection(server.url(), settings=f"{FAST}{settings}\n"), "demo/rules.xml": WHOLE})
+        demo.crawl("demo").succeeded()
+        make_due(demo)
+        server.forget()
+        demo.crawl("demo").succeeded()
+        asked = {request.path for request in server.requests if "if-none-match" in request.headers}
+        assert (asked, len(server.paths())) == (conditional, 3)
+    assert set(statuses(demo).values()) == {200}
+
+
 def test_a_type_that_changes_while_the_body_stays(project: MakeProject) -> None:
     site = Site({"/": PLAIN})
     with serve(site) as server:

@@ -238,7 +238,7 @@ def test_a_large_configuration(demo: Project, run: Run) -> None:
     assert made.returncode == 1
     found = json.loads(made.stdout)
     assert (found["collection"], found["written"]) == ("wide", True)
-    assert [one["code"] for one in found["lint"]] == ["star-crosses-slashes", "unused-login"]
+    assert [one["code"] for one in found["lint"]] == ["star-crosses-slashes", "plain-login", "unused-login", "unused-login"]
     assert found["options"][0] == {
         "file": "crawl.rules",
         "line": 1,

@@ -206,3 +206,26 @@ def test_a_second_run_has_nothing_to_do(project: MakeProject) -> None:
             shown,
         )
         assert server.paths() == []
+
+
+# setting -> status of the URL that redirects, and whether its target on another host is fetched, though a link leads there later
+OFFSITE = [(True, True), (False, False)]
+
+
+@pytest.mark.parametrize(("follows", "is_fetched"), OFFSITE)
+def test_redirects_to_other_hosts_are_followed_if_that_is_set(follows: bool, is_fetched: bool, project: MakeProject) -> None:
+    with serve(Site({"/near": page("Near"), "/far": page("Far"), "/linked": page("Linked")})) as server:
+        elsewhere = server.url().replace("127.0.0.1", "localhost")
+        server.site["/"] = page("Home", links=["/a", "/b", "/c", f"{elsewhere}linked"])
+        server.site["/a"] = redirect(f"{elsewhere}far")
+        server.site["/b"] = redirect("/near")
+        server.site["/c"] = redirect(f"{elsewhere}linked")
+        rules = "allow domain 127.0.0.1\nallow domain localhost\nforbid domain *\n"
+        settings = f"{FAST}CRAWLSPACE_FOLLOW_OFFSITE_REDIRECTS = {follows}\n"
+        demo = project(collection(server.url(), rules=rules, settings=settings))
+        demo.crawl("demo").succeeded()
+        assert ("/far" in server.paths(), "/near" in server.paths(), "/linked" in server.paths()) == (is_fetched, True, True)
+        assert refusals(demo).get("offsite_redirect", 0) == (0 if follows else 2)
+        if not follows:
+            demo.crawl("demo", "-s", "CRAWLSPACE_FOLLOW_OFFSITE_REDIRECTS=True").succeeded()
+            assert "/far" in server.paths(), "a redirect that was refused is due at once when it is allowed"

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 CYCLE_BEGAN = "cycle_began"
 """Meta: when the present cycle began."""
+_SHORTEST_S = 60
+"""The least time between the beginnings of two cycles, of which the second begins because nothing is left to do."""
 _SCANNED_AT_ONCE = 2_000
 _REVISED_AT_ONCE = 250
 """Rows written individually in one step."""
@@ -62,6 +64,7 @@ class Cycles:
         self._store = store
         self._clock = clock
         self._began = get_integer(store, CYCLE_BEGAN)
+        self._may_be_early = collection.refresh_when_idle and collection.refresh.cycle is not None
         self._next_of: tuple[int, int] | None = None
         self._steps: Steps[TimedStep] = Steps(clock)
 
@@ -105,7 +108,13 @@ class Cycles:
         return self._steps.next()
 
     def _may_begin(self, is_idle: Callable[[], bool]) -> bool:
-        return self.is_time() and (self._collection.refresh_mode is not RefreshMode.SOFT or is_idle())
+        if self.is_time():
+            return self._collection.refresh_mode is not RefreshMode.SOFT or is_idle()
+        return self._may_be_early and self._is_old_enough() and is_idle()
+
+    def _is_old_enough(self) -> bool:
+        """Return whether the present cycle began long enough ago to be followed by the next before its time."""
+        return self._began is not None and self._clock.now() >= self._began + _SHORTEST_S
 
     def _all_steps(self, *, fetched_meanwhile: bool = False) -> Iterator[TimedStep]:
         """Make every known URL due; the rest depends on `fetched_meanwhile`."""

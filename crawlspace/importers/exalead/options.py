@@ -112,7 +112,7 @@ _OF_SERVERS = (
     "it names servers and parts of CloudView; several machines crawl one collection by a shared store (docs/machines.md)"
 )
 _OF_INDEX = "it is about the index of CloudView; documents are sent to CRAWLSPACE_SINKS: write those of yours"
-_COLLAPSING = "results are not grouped by site; a search has facets by host"
+_COLLAPSING = "it groups the results of a search by site; documents have their host, by which a search groups or counts them"
 
 OPTIONS: Mapping[str, Translate] = {
     "name": lambda _, __: Translation(Fate.TRANSLATED, "the name of the collection, unless another one is given"),
@@ -131,15 +131,15 @@ OPTIONS: Mapping[str, Translate] = {
     ),
     "patternsDetector": always(usual=False, same="no patterns are looked for in pages"),
     "crawlSitemaps": sitemaps,
-    "disableConditionalGet": always(
-        usual=False,
-        same="pages are requested with If-Modified-Since and If-None-Match",
-        otherwise="pages are always requested with If-Modified-Since and If-None-Match, if a site has sent validators",
-    ),
+    "disableConditionalGet": lambda values, defaults: setting(defaults, "CRAWLSPACE_CONDITIONAL_GET", not yes_or_no(values)),
     "defaultAccept": as_switch("CRAWLSPACE_DEFAULT_ACCEPT"),
     "defaultIndex": as_switch("CRAWLSPACE_DEFAULT_INDEX"),
     "defaultFollow": as_switch("CRAWLSPACE_DEFAULT_FOLLOW"),
-    "indexRedirectSources": always(usual=False, same="a URL that redirects is not indexed, but its target"),
+    "indexRedirectSources": always(
+        usual=False,
+        same="a URL that redirects is not indexed, but its target",
+        otherwise="a URL that redirects has no content of its own: its target is indexed, and `scrapy explain` shows where it leads",
+    ),
     "smartRefresh": _smart_refresh,
     "enableSimpleSiteCollapsing": always(usual=False, same=_COLLAPSING),
     "siteCollapsing": always(usual=False, same=_COLLAPSING),

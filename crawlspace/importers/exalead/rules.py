@@ -24,6 +24,7 @@ _ESCAPE = re.compile(rf"\\([{re.escape(SPECIAL)}\\])|([{re.escape(SPECIAL)}])")
 _OF_LINE = re.compile(r"of line (\d+)")
 _FLAGS = frozenset({"Accept", "Ignore", "Index", "NoIndex", "Follow", "NoFollow"})
 """Actions without attributes."""
+_WHOLE = "DisableConditionalGet"
 _FORBIDDING = frozenset({"Ignore", "NoIndex", "NoFollow"})
 
 
@@ -91,7 +92,7 @@ class _RulesImport:
 
     def _usable(self, rule: ConfigElement, within: str) -> ConfigElement | None:
         """Return a rule as far as our rules.xml accepts it, and report the rest; None if its condition cannot be used."""
-        rule = self._with_expressions(rule, within)
+        rule = self._with_conditional_get(self._with_expressions(rule, within), within)
         if not self._mistakes(rule):
             return rule
         conditions: list[ConfigElement] = []
@@ -123,6 +124,20 @@ class _RulesImport:
         bare = ConfigElement(action.name, action.line)
         is_usable = action.name in _FLAGS and not self._mistakes(ConfigElement("Rule", first, children=[always, *before, bare]))
         return [bare] if is_usable else []
+
+    def _with_conditional_get(self, rule: ConfigElement, within: str) -> ConfigElement:
+        """Return the rule with our action in place of the one that has pages requested whole."""
+        children = []
+        for child in rule.children:
+            if child.name.lower() != _WHOLE.lower() or child.attributes:
+                children.append(child)
+                continue
+            children.append(
+                ConfigElement("ConditionalGet", child.line, attributes={"mode": Attribute("mode", "never", child.line)})
+            )
+            text = '<ConditionalGet mode="never"/>'
+            self._report.add(child.line, f"{within}/Rule/{child.name}", Fate.TRANSLATED, text, is_recalled=True)
+        return replace(rule, children=children)
 
     def _with_expressions(self, rule: ConfigElement, within: str) -> ConfigElement:
         """Return the rule with values marked literal that are expressions.

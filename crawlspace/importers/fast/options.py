@@ -131,10 +131,9 @@ OPTIONS: Mapping[str, Translate] = {
         low=1,
         note="; a run ends there, after what is in flight, and the next one goes on; robots.txt and errors count too",
     ),
+    "max_inter_docs": as_whole("CRAWLSPACE_MAX_PAGES_IN_TURN", low=1),
     "enforce_delay_per_ip": as_switch("CRAWLSPACE_SHARE_ADDRESS_DELAY"),
-    "refresh_when_idle": always(
-        usual=False, same="a cycle begins when its time has come", otherwise="a cycle begins when its time has come, not sooner"
-    ),
+    "refresh_when_idle": as_switch("CRAWLSPACE_REFRESH_WHEN_IDLE"),
     "robots_ttl": as_whole("CRAWLSPACE_ROBOTS_TTL", low=60),
     "robots_timeout": never("a robots.txt has the time that each request has (DOWNLOAD_TIMEOUT)"),
     "robots_tout_ignore": always(
@@ -202,9 +201,7 @@ NOT_YET = frozenset({"near_duplicate_detection"})
 CRAWLMODE: Mapping[str, Translate] = {
     "mode": _mode_of_crawl,
     "fwdlinks": as_switch("CRAWLSPACE_FOLLOW_OFFSITE_LINKS"),
-    "fwdredirects": always(
-        usual=True, same="redirects are checked as links are", otherwise="redirects are checked as links are, by the rules"
-    ),
+    "fwdredirects": as_switch("CRAWLSPACE_FOLLOW_OFFSITE_REDIRECTS"),
     "reset_level": always(
         usual=False,
         same="the depth counts from a start URL on",

@@ -11,7 +11,7 @@ from crawlspace.errors import Mistake, RuleFileError
 from crawlspace.importers.expressions import Untranslatable
 from crawlspace.importers.files import ImportedCollection, ImportedStart, SettingsFile, start_lines, start_url, xml_document
 from crawlspace.importers.ibm.folder import FileKind, FolderFile, PropertyFile, read_properties, read_xml_properties, rows
-from crawlspace.importers.ibm.follow_index import FollowIndexRule, condition, parse_follow_index, with_effect, xml_lines
+from crawlspace.importers.ibm.follow_index import FollowIndexRule, Written, condition, parse_follow_index, with_effect, xml_lines
 from crawlspace.importers.ibm.options import known
 from crawlspace.importers.ibm.settings import IbmSettings
 from crawlspace.importers.reading import MAX_SIZE, WrittenValue
@@ -35,7 +35,6 @@ _ALWAYS: Mapping[str, tuple[object, str]] = {
     "CRAWLSPACE_DEFAULT_FOLLOW": (True, "IBM follows what no rule forbids"),
 }
 """Settings that reproduce IBM's decisions; written if the settings of the project differ."""
-_META_ROBOTS = "it does not override a page's own META robots; CRAWLSPACE_META_ROBOTS = False does so for all pages"
 
 
 def translate_ibm(
@@ -164,20 +163,18 @@ class _IbmImport:
         """Return the lines of rules.xml, and report the rules."""
         file = next((file.name for file in self._files if file.part is FileKind.FOLLOW_INDEX), "")
         effective = {rule.line for rule in with_effect(rules)}
-        translated: list[tuple[FollowIndexRule, str]] = []
+        translated: list[Written] = []
         for rule in rules:
-            option, fate, text = f"{rule.rule.action} {rule.subject}", Fate.TRANSLATED, f"a rule of rules.xml ({rule.action})"
+            option = f"{rule.rule.action} {rule.subject}"
+            actions = rule.actions(keeps_off=rule.line in effective)
             try:
-                found = condition(rule.rule.pattern)
+                found = condition(rule.rule)
             except Untranslatable as error:
                 self._report.add(rule.line, option, Fate.NO_COUNTERPART, str(error), is_recalled=True, file=file)
                 continue
-            if rule.line in effective:
-                translated.append((rule, found))
-            if not rule.is_forbid:
-                kept = f"it keeps the rules below it off ({rule.action} in rules.xml), but " if rule.line in effective else ""
-                fate, text = Fate.NO_COUNTERPART, kept + _META_ROBOTS
-            self._report.add(rule.line, option, fate, text, is_recalled=True, file=file)
+            translated.append((rule, found, actions))
+            text = f"a rule of rules.xml ({', '.join(actions)})"
+            self._report.add(rule.line, option, Fate.TRANSLATED, text, is_recalled=True, file=file)
         return xml_lines(translated, file=file)
 
     # --- start URLs --------------------------------------------------------------------------------------------------

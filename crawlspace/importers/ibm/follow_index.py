@@ -1,10 +1,10 @@
 """`followindex.rules`: which pages are indexed, and whose links are followed.
 
-    rule = allow | forbid   follow | index   prefix   URL prefix with `*`
+    rule = allow | forbid   follow | index   prefix | domain   URL prefix or host, with `*`
 
 There are two lists, one for follow and one for index, and in each the first rule that applies decides. In rules.xml all rules are
-applied and a later one overrides an earlier one, so the lists are reversed there. An `allow` also overrides a page's own META
-robots; that has no counterpart, and the remaining effect is that the rules below don't apply.
+applied and a later one overrides an earlier one, so the lists are reversed there. An `allow` keeps the rules below it off, and
+overrides a page's own META robots.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from itertools import groupby
 
 from crawlspace.errors import Mistake, RuleFileError, did_you_mean
 from crawlspace.importers.expressions import atom, expression_atom
-from crawlspace.importers.files import xml_comment, xml_rule
-from crawlspace.rules.crawl_rules import MAX_MISTAKES, AddressRule, DomainRule, PrefixRule, RuleAction, parse_crawl_rules
+from crawlspace.importers.files import any_of, xml_comment, xml_rule
+from crawlspace.rules.crawl_rules import MAX_MISTAKES, DomainRule, PrefixRule, RuleAction, parse_crawl_rules
 from crawlspace.rules.xml.model import Field, Kind, Norm
 from crawlspace.text import quoted
+from crawlspace.urls import DEFAULT_PORTS
 
 SUBJECTS = ("index", "follow")
 _ACTIONS = {
@@ -28,6 +29,7 @@ _ACTIONS = {
     ("follow", RuleAction.ALLOW): "Follow",
     ("follow", RuleAction.FORBID): "NoFollow",
 }
+_META = {"index": "MetaNoIndex", "follow": "MetaNoFollow"}
 _SECOND = re.compile(r"\s*\S+\s+(\S+)")
 MOST_RULES = 10_000
 """Maximal rules of a file: rules.xml has its own limit."""
@@ -37,7 +39,7 @@ MOST_RULES = 10_000
 class FollowIndexRule:
     subject: str
     """`index` or `follow`."""
-    rule: PrefixRule
+    rule: PrefixRule | DomainRule
     text: str
     """As written."""
 
@@ -49,10 +51,12 @@ class FollowIndexRule:
     def is_forbid(self) -> bool:
         return self.rule.action is RuleAction.FORBID
 
-    @property
-    def action(self) -> str:
-        """The action of rules.xml."""
-        return _ACTIONS[self.subject, self.rule.action]
+    def actions(self, *, keeps_off: bool) -> tuple[str, ...]:
+        """Return the actions of rules.xml; `keeps_off`: whether rules below an `allow` could apply otherwise."""
+        own = _ACTIONS[self.subject, self.rule.action]
+        if self.is_forbid:
+            return (own,)
+        return (own, _META[self.subject]) if keeps_off else (_META[self.subject],)
 
 
 def parse_follow_index(text: str, *, file: str) -> list[FollowIndexRule]:
@@ -77,18 +81,16 @@ def parse_follow_index(text: str, *, file: str) -> list[FollowIndexRule]:
             continue
         subjects[number] = word.lower()
         lines[number - 1] = f"{line[: found.start(1)]}{' ' * len(word)}{line[found.end(1) :]}"
-    rules: Sequence[PrefixRule] = ()
+    rules: Sequence[PrefixRule | DomainRule] = ()
     try:
         read = parse_crawl_rules("\n".join(lines), file=file)
     except RuleFileError as error:
         mistakes += [replace(mistake, text=written[mistake.line - 1]) for mistake in error.mistakes]
     else:
-        rules = read.prefix
-        others: tuple[DomainRule | AddressRule, ...] = (*read.domain, *read.address)
-        for other in others:
-            mistakes.append(
-                Mistake(file, other.ref.line, other.column, "a rule about follow or index has a prefix", other.ref.text)
-            )
+        rules = sorted((*read.prefix, *read.domain), key=lambda rule: rule.ref.line)
+        for other in read.address:
+            message = "a rule about follow or index has a prefix or a domain"
+            mistakes.append(Mistake(file, other.ref.line, other.column, message, other.ref.text))
     if len(rules) > MOST_RULES:
         message = f"the file has {len(rules):,} rules, and {MOST_RULES:,} is the most; a * in a rule can take the place of many"
         mistakes.append(Mistake(file, 1, 1, message, ""))
@@ -105,7 +107,7 @@ def _expected(word: str) -> str:
 
 
 def with_effect(rules: Sequence[FollowIndexRule]) -> list[FollowIndexRule]:
-    """Return the rules without each `allow` that no `forbid` of its list follows: everything is allowed there anyway."""
+    """Return the rules without each `allow` that no `forbid` of its list follows: it keeps no rule off."""
     last = {
         subject: max((n for n, one in enumerate(rules) if one.subject == subject and one.is_forbid), default=-1)
         for subject in SUBJECTS
@@ -113,25 +115,46 @@ def with_effect(rules: Sequence[FollowIndexRule]) -> list[FollowIndexRule]:
     return [one for number, one in enumerate(rules) if one.is_forbid or number < last[one.subject]]
 
 
-def xml_lines(rules: Sequence[tuple[FollowIndexRule, str]], *, file: str) -> list[str]:
-    """Return the lines of rules.xml for rules and their conditions: each list reversed, successive rules with one action as one rule."""
+Written = tuple[FollowIndexRule, str, tuple[str, ...]]
+"""A rule with its condition and its actions in rules.xml."""
+
+
+def xml_lines(rules: Sequence[Written], *, file: str) -> list[str]:
+    """Return the lines of rules.xml: each list reversed, successive rules with the same actions as one rule."""
     lines: list[str] = []
     for subject in SUBJECTS:
         backwards = [one for one in reversed(rules) if one[0].subject == subject]
-        for action, group in groupby(backwards, key=lambda one: one[0].action):
-            lines += _xml_rule(list(group), action, file=file)
+        for actions, group in groupby(backwards, key=lambda one: one[2]):
+            lines += _xml_rule(list(group), [f"<{action}/>" for action in actions], file=file)
     return lines
 
 
-def _xml_rule(rules: Sequence[tuple[FollowIndexRule, str]], action: str, *, file: str) -> list[str]:
-    origins = [f"{file}:{one.line}: {one.text}" for one, _ in rules]
+def _xml_rule(rules: Sequence[Written], actions: Sequence[str], *, file: str) -> list[str]:
+    origins = [f"{file}:{one.line}: {one.text}" for one, _, _ in rules]
     if len(rules) == 1:
-        return xml_rule(origins, rules[0][1], [f"<{action}/>"])
-    parts = [f"      {xml_comment(origin)}\n      {condition}" for origin, (_, condition) in zip(origins, rules, strict=True)]
-    return xml_rule([], "\n".join(["<Or>", *parts, "    </Or>"]), [f"<{action}/>"])
+        return xml_rule(origins, rules[0][1], actions)
+    parts = [f"      {xml_comment(origin)}\n      {condition}" for origin, (_, condition, _) in zip(origins, rules, strict=True)]
+    return xml_rule([], "\n".join(["<Or>", *parts, "    </Or>"]), actions)
 
 
-def condition(pattern: str) -> str:
+def condition(rule: PrefixRule | DomainRule) -> str:
+    """Return the condition for a rule. Raises Untranslatable."""
+    return _of_pattern(rule.pattern) if isinstance(rule, PrefixRule) else _of_host(rule.host.lower(), rule.port)
+
+
+def _of_host(host: str, port: int | None) -> str:
+    """Return the condition for the URLs of a host, which may have a *, on one port or on all."""
+    if port is None:
+        if "*" in host:
+            return expression_atom(Field.HOST, Kind.EXACT, _value(host), Norm.NORM)
+        return atom(Field.HOST, Kind.EXACT, host, Norm.NORM)
+    written = host.replace("\\", r"\\").replace("*", r"\[\^/\]\*")
+    schemes = [f"{scheme}://{written}{'' if port == usual else f':{port}'}/" for scheme, usual in DEFAULT_PORTS.items()]
+    make = expression_atom if "*" in host else atom
+    return any_of([make(Field.URL, Kind.PREFIX, start, Norm.NORM) for start in schemes])
+
+
+def _of_pattern(pattern: str) -> str:
     """Return the condition for the pattern of a prefix rule: the host is compared without regard to case.
 
     With a * in the host, the path may match elsewhere. Raises Untranslatable.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
 
-from crawlspace.decision import Render, RuleRef
+from crawlspace.decision import Conditional, MetaTag, Render, RuleRef
 from crawlspace.document import OWN_FIELDS, packed
 from crawlspace.errors import did_you_mean
 from crawlspace.rules.xml.model import (
@@ -21,6 +21,7 @@ from crawlspace.rules.xml.model import (
     Expression,
     Field,
     Kind,
+    Mode,
     Norm,
     Not,
     Or,
@@ -188,7 +189,7 @@ class RuleReader:
         kind = ActionKind(element.name)
         name = value = ""
         shift = 0
-        mode = None
+        mode: Mode | None = None
         if kind is ActionKind.SOURCE:
             self._known(element, ("name",))
             name = self._name(element)
@@ -208,12 +209,19 @@ class RuleReader:
         elif kind is ActionKind.PRIORITY:
             self._known(element, ("shift",))
             shift = self._shift(element)
-        elif kind is ActionKind.RENDER:
+        elif kind in _MODES:
             self._known(element, ("mode",))
-            mode = self._one_of(element, "mode", Render, Render.ALWAYS)
+            mode = self._mode(kind, element)
         else:
             self._known(element, ())
         return Action(kind, name, value, shift, mode, line=element.line, column=element.column)
+
+    def _mode(self, kind: ActionKind, element: Element) -> Mode | None:
+        if kind is ActionKind.RENDER:
+            return self._one_of(element, "mode", Render, Render.ALWAYS)
+        if kind is ActionKind.CONDITIONAL_GET:
+            return self._one_of(element, "mode", Conditional, Conditional.NEVER)
+        return self._one_of(element, "mode", MetaTag, MetaTag.IGNORE)
 
     def _name(self, element: Element) -> str:
         if not self._needs(element, "name"):
@@ -318,6 +326,7 @@ def meant(word: str, known: Iterable[str]) -> str:
     return f"; {question}" if question else ""
 
 
+_MODES = frozenset({ActionKind.RENDER, ActionKind.META_NO_INDEX, ActionKind.META_NO_FOLLOW, ActionKind.CONDITIONAL_GET})
 _SHIFT = re.compile(r"[+-]?[012]")
 _OPPOSITES = {
     ActionKind.ACCEPT: ActionKind.IGNORE,
@@ -371,8 +380,8 @@ def _action_text(action: Action) -> str:
         return f"AddMeta {action.name}={action.value}"
     if action.kind is ActionKind.PRIORITY:
         return f"Priority {action.shift}"
-    if action.kind is ActionKind.RENDER:
-        return f"Render {action.mode}"
+    if action.mode is not None:
+        return f"{action.kind} {action.mode}"
     return action.kind.value
 
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import NamedTuple, cast
 
 from crawlspace.cache import RecentByWeight
-from crawlspace.decision import Actions, Applied, Render, RuleRef
+from crawlspace.decision import Actions, Applied, Conditional, MetaTag, Render, RuleRef
 from crawlspace.rules.xml.comparisons import AtomMatcher
 from crawlspace.rules.xml.model import Action, ActionKind, ActionRule, ActionRuleSet, And, Atom, Condition, Kind, Norm, Not, Or
 from crawlspace.urls import Url
@@ -44,12 +44,19 @@ def setting(action: Action) -> Setting:
         return Setting(("source",), action.name, f"source {action.name}")
     if kind is ActionKind.RENDER:
         return Setting(_RENDER, action.mode or "", f"render {action.mode}")
+    if kind in _MODES:
+        return Setting((_MODES[kind],), action.mode or "", f"{_MODES[kind]} {action.mode}")
     return Setting((_FIELD, action.name), action.value, f"{action.name} = {action.value}")
 
 
 _ACCEPT = ("accept",)
 _RENDER = ("render",)
 _FIELD = "field"
+_MODES = {
+    ActionKind.META_NO_INDEX: "noindex of pages",
+    ActionKind.META_NO_FOLLOW: "nofollow of pages",
+    ActionKind.CONDITIONAL_GET: "conditional requests",
+}
 _FLAGS = {
     ActionKind.ACCEPT: ("accept", True),
     ActionKind.IGNORE: ("accept", False),
@@ -76,9 +83,16 @@ class CompiledActions:
             ("priority",): 0,
             ("source",): "",
             _RENDER: "",
+            **{(aspect,): "" for aspect in _MODES.values()},
         }
-        self.renders = any(action.mode not in (None, Render.NEVER) for rule in rules.rules for action in rule.actions)
+        self.renders = any(
+            action.kind is ActionKind.RENDER and action.mode is not Render.NEVER
+            for rule in rules.rules
+            for action in rule.actions
+        )
         """Whether any rule has pages rendered."""
+        self.sets_conditional = any(action.kind is ActionKind.CONDITIONAL_GET for rule in rules.rules for action in rule.actions)
+        """Whether any rule says whether pages are requested with their validators."""
         conditions = Conditions()
         roots = [conditions.add(rule.condition) for rule in rules.rules]
         self.content_hash = _content_hash(rules.rules, roots, conditions, defaults=(accept, index, follow))
@@ -89,6 +103,9 @@ class CompiledActions:
         """As `content_hash`, but of which URLs are accepted."""
         self.fields_hash = _fields_hash(rules.rules, roots, conditions)
         """As `content_hash`, but of the metadata added to documents; empty if there is none."""
+        of_pages = _settings(rules.rules, roots, conditions, aspects=frozenset(list(_MODES.values())[:2]))
+        self.meta_hash = _hash(of_pages) if of_pages else ""
+        """As `content_hash`, but of which robots directives of pages have no effect; empty if all have."""
         if not host_case_sensitive:
             self.content_hash, self.accept_hash = (
                 _hash([own, "host in any case"]) for own in (self.content_hash, self.accept_hash)
@@ -166,6 +183,9 @@ class CompiledActions:
             rule=deciding,
             label=str(now["source",]),
             render=Render(str(now[_RENDER])) if now[_RENDER] else None,
+            ignores_noindex=now["noindex of pages",] == MetaTag.IGNORE,
+            ignores_nofollow=now["nofollow of pages",] == MetaTag.IGNORE,
+            conditional=Conditional(str(now["conditional requests",])) if now["conditional requests",] else None,
             fields=tuple(sorted((aspect[1], str(value)) for aspect, value in now.items() if aspect[0] == _FIELD)),
             applied=tuple(applied),
         )

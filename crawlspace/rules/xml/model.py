@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from crawlspace.decision import Render, RuleRef
+from crawlspace.decision import Conditional, MetaTag, Render, RuleRef
 
 NAMESPACE = "exa:com.exalead.actionrules.v21"
 """Of rules and actions; another one that begins with `exa:` does as well, or none."""
@@ -113,17 +113,24 @@ class ActionKind(StrEnum):
     ADD_META = "AddMeta"
     PRIORITY = "Priority"
     RENDER = "Render"
+    META_NO_INDEX = "MetaNoIndex"
+    META_NO_FOLLOW = "MetaNoFollow"
+    CONDITIONAL_GET = "ConditionalGet"
+
+
+Mode = Render | MetaTag | Conditional
+"""What the `mode` of an action may be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`name` belongs to Source and AddMeta, `value` to AddMeta, `shift` to Priority, `mode` to Render; line and column count from 1."""
+    """`name` belongs to Source and AddMeta, `value` to AddMeta, `shift` to Priority, `mode` to the last four; line and column count from 1."""
 
     kind: ActionKind
     name: str = ""
     value: str = ""
     shift: int = 0
-    mode: Render | None = None
+    mode: Mode | None = None
     line: int = field(default=0, compare=False)
     column: int = field(default=0, compare=False)
 

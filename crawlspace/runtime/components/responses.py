@@ -223,8 +223,8 @@ class Responses:
                 return Fetched(_error(state, code, detail="a soft error page"))
         directives = page.robots & headers.robots if self._obey_meta_robots else NO_LIMITS
         decision = self._session.engine.recheck(state)
-        index = directives.index and decision.index
-        follow = directives.follow and decision.follow
+        index = decision.index and (directives.index or decision.actions.ignores_noindex)
+        follow = decision.follow and (directives.follow or decision.actions.ignores_nofollow)
         outcome = Outcome(
             state.id,
             state.url,

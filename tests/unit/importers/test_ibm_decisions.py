@@ -113,6 +113,21 @@ FLAGS = [
     ("http://w3.ibm.com/list?Sort=a", False, True),
     ("http://w3.ibm.com/list?sort=a", True, True),
     ("https://w3.ibm.com/a", False, True),
+    ("http://server1.ibm.com/a", False, True),
+    ("https://Server1.ibm.com:8443/a", False, True),
+    ("http://server.open.ibm.com/a", True, True),
+    ("https://ports.ibm.com/a", True, False),
+    ("https://ports.ibm.com:8080/a", True, False),
+    ("http://ports.ibm.com/a", True, True),
+    ("http://old1.ports.ibm.com:8080/a", True, False),
+    ("http://old1.ports.ibm.com/a:8080/", True, True),
+]
+# URLs of that folder -> whether the directives of a page itself are ignored, about index and about follow
+OVERRIDES = [
+    ("http://w3.ibm.com/docs/public/a", True, True),
+    ("http://w3.ibm.com/docs/a", False, True),
+    ("http://server.open.ibm.com/a", True, False),
+    ("http://server1.ibm.com/a", False, False),
 ]
 # known URLs of the folder partition that have left the crawl space -> their status
 LEFT = [
@@ -132,7 +147,7 @@ ADDRESSES = [
 ]
 # what lint finds in a collection, and is as the files of IBM have it
 FINDINGS: dict[str, Sequence[str]] = {
-    "intranet": ["plain-login", "star-crosses-slashes"],
+    "intranet": ["star-crosses-slashes", "plain-login", "unused-login"],
     "seeds": ["never-applies", "star-crosses-slashes"],
     "xml_properties": ["no-domain-rules"],
 }
@@ -150,6 +165,8 @@ def test_what_is_indexed_and_followed_is_as_with_ibm(tmp_path: Path) -> None:
     assert read.action_rules is not None
     flags = [(url, read.action_rules.evaluate(parse(url))) for url, _, _ in FLAGS]
     assert [(url, actions.index, actions.follow) for url, actions in flags] == FLAGS
+    actions_of = [(url, read.action_rules.evaluate(parse(url))) for url, _, _ in OVERRIDES]
+    assert [(url, actions.ignores_noindex, actions.ignores_nofollow) for url, actions in actions_of] == OVERRIDES
 
 
 @pytest.mark.parametrize(("url", "status"), LEFT)

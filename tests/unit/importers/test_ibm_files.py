@@ -293,7 +293,14 @@ WRONG: list[tuple[dict[str, str | bytes], list[str]]] = [
             "followindex.rules:5:31: unexpected 'b'",
         ],
     ),
-    ({"followindex__rules": "allow index domain a\n"}, ["followindex.rules:1:20: a rule about follow or index has a prefix"]),
+    (
+        {"followindex__rules": "allow index address 10.0.0.1\nallow index domain http://a/\n"},
+        ["followindex.rules:2:20: a domain target is a host name without a scheme"],
+    ),
+    (
+        {"followindex__rules": "allow index address 10.0.0.1\n"},
+        ["followindex.rules:1:21: a rule about follow or index has a prefix or a domain"],
+    ),
     (
         {"followindex__rules": "forbid index prefix http://a/\n" * 10_001},
         ["followindex.rules:1:1: the file has 10,001 rules, and 10,000 is the most"],

@@ -126,6 +126,10 @@ ACTIONS = [
     *((f'<Priority shift="{shift}"/>', f"Priority {shift}") for shift in (-2, -1, 0, 1, 2)),
     ('<Priority shift="+1"/>', "Priority 1"),
     ("<Render/>", "Render always"),
+    ("<MetaNoIndex/>", "MetaNoIndex ignore"),
+    ('<MetaNoFollow mode="obey"/>', "MetaNoFollow obey"),
+    ("<ConditionalGet/>", "ConditionalGet never"),
+    ('<ConditionalGet mode="usual"/>', "ConditionalGet usual"),
     *((f'<Render mode="{mode}"/>', f"Render {mode}") for mode in ("always", "auto", "never")),
 ]
 
