@@ -143,6 +143,8 @@ class SiteQueue:
     works: bool = False
     """It has URLs to fetch."""
     placed: bool = False
+    in_turn: int = 0
+    """Pages that it was requested for since it has its place."""
     """It is one of the sites being crawled."""
     outside: bool = False
     """It waits for a place."""

@@ -36,11 +36,13 @@ class World(FixedDelays):
         lease_s: int = 600,
         weights: Mapping[Source, int] = DEFAULT_WEIGHTS,
         max_sites: int | None = None,
+        max_pages_in_turn: int | None = None,
     ) -> None:
         super().__init__(delay, concurrency)
         self.clock = FakeClock()
         self.weights = weights
         self.max_sites = max_sites
+        self.max_pages_in_turn = max_pages_in_turn
         self.store = MemoryStore()
         self.store.discover(urls, now=self.now)
         self.lease_s = lease_s
@@ -54,6 +56,7 @@ class World(FixedDelays):
             lease_s=self.lease_s,
             weights=self.weights,
             max_sites=self.max_sites,
+            max_pages_in_turn=self.max_pages_in_turn,
             backoff=Backoff(5.0, 60.0),
         )
 
@@ -319,6 +322,36 @@ def test_so_many_sites_are_crawled_at_a_time() -> None:
             world.frontier.finished(state)
         world.clock.advance(1.0)
     assert [*filter(None, rounds)] == ["ab", "abcd", "cd"], "a and b are done in the second round"
+
+
+TURNS = [
+    # pages in turn, sites at a time, requests at a time -> the sites in the order of their requests
+    (None, 1, 1, "aaabbbccc"),
+    (1, 1, 1, "abcabcabc"),
+    (2, 1, 1, "aabbccabc"),
+    (2, 3, 1, "abcabcabc"),
+    (2, 1, 2, "aabbccabc"),
+]
+
+
+@pytest.mark.parametrize(("pages", "sites", "together", "expected"), TURNS)
+def test_a_site_has_its_place_for_so_many_pages_while_others_wait(
+    pages: int | None, sites: int, together: int, expected: str
+) -> None:
+    urls = [new(f"http://{site}/{n}") for n in range(3) for site in "abc"]
+    world = World(*urls, delay=0.0 if together > 1 else 1.0, concurrency=together, max_sites=sites, max_pages_in_turn=pages)
+    order = ""
+    while not world.frontier.is_done():
+        flying = []
+        while (state := world.frontier.next()) is not None:
+            flying.append(state)
+        order += "".join(state.site[0] for state in flying)
+        for state in flying:
+            world.frontier.finished(state)
+            world.store.record([Change(structs.replace(state, state=State.DONE, next_fetch=None))], now=world.now)
+            world.frontier.recorded([state.id])
+        world.clock.advance(1.0)
+    assert order == expected
 
 
 def test_a_waiting_site_makes_room_for_another() -> None:

@@ -90,6 +90,31 @@ def test_a_page_is_fetched_once_in_a_cycle_although_it_begins_in_steps(cycling_w
     assert cycling_web.asked == []
 
 
+EARLY = [
+    # whether cycles begin when idle, whether the crawl goes on, time since the last one began -> whether a cycle begins
+    (True, True, 3_600, True),
+    (True, True, 30, False),
+    (False, True, 3_600, False),
+    (True, False, 3_600, True),
+    (False, False, 3_600, False),
+]
+
+
+@pytest.mark.parametrize(("when_idle", "continuous", "waited_s", "begins"), EARLY)
+def test_a_cycle_may_begin_before_its_time_when_nothing_is_left_to_do(
+    cycling_web: Web, when_idle: bool, continuous: bool, waited_s: int, begins: bool
+) -> None:
+    cycling_web.settings |= {"CRAWLSPACE_REFRESH_WHEN_IDLE": when_idle, "CRAWLSPACE_CONTINUOUS": continuous}
+    engine = crawled(cycling_web, pages=5)
+    work(cycling_web, engine)
+    engine.close()
+    cycling_web.asked = []
+    cycling_web.store.set_meta(CYCLE_BEGAN, str(int(cycling_web.clock.now()) - waited_s))
+    engine = cycling_web.open().engine
+    work(cycling_web, engine)
+    assert_same(sorted(url for url, _ in cycling_web.asked), sorted(cycling_web.pages) if begins else [])
+
+
 def test_what_is_fetched_before_its_step_is_not_fetched_again(cycling_web: Web) -> None:
     """A pending URL with a large id is fetched while the steps are still at small ones."""
     engine = crawled(cycling_web)
