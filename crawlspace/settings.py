@@ -94,6 +94,9 @@ class SpaceLimitsSection(Section, frozen=True):
     """URLs of one host, all ports together; what is missing (404, 410) or out of the crawl space does not count. `None`: no
     limit. What a smaller limit has excluded returns at the next start once there is room, oldest first. Pages with refused
     links always get an unconditional GET, so that these are found again."""
+    CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS: bool = False
+    """`True`: `forbid address 0.0.0.0/0` and `::/0` don't hold for a host that an allow rule names, so that the crawl space is
+    the named hosts and, where the domain rules admit all, those in the [networks](rules.md#address-rules) that are allowed."""
     CRAWLSPACE_HOST_CASE_SENSITIVE: bool = True
     """Whether domain rules, and `norm="none"` in rules.xml, compare with the host as it is written in the link, capitals
     included."""

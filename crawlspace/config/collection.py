@@ -112,6 +112,8 @@ class Collection:
     """The rules of rules.xml; None if there are none and every URL is accepted, indexed and followed."""
     limits: Limits
     host_case_sensitive: bool
+    named_hosts_any_address: bool
+    """A rule that forbids all addresses does not hold for a host that an allow rule names."""
     sites: SiteTable
     browser: BrowserSettings
     proxies: Proxies
@@ -305,6 +307,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         action_rules=actions,
         limits=sites.default.limits,
         host_case_sensitive=read(SpaceLimitsSection, settings).CRAWLSPACE_HOST_CASE_SENSITIVE,
+        named_hosts_any_address=read(SpaceLimitsSection, settings).CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS,
         sites=sites,
         browser=read(BrowserSettings, settings),
         proxies=read_proxies(settings, sites),

@@ -58,6 +58,7 @@ def build_space(collection: Collection) -> CrawlSpace:
         collection.limits,
         [start.url for start in collection.start_urls],
         host_case_sensitive=collection.host_case_sensitive,
+        named_hosts_any_address=collection.named_hosts_any_address,
         actions=collection.action_rules,
         site_limits=SiteLimitTable(collection.sites) if collection.sites.limits_differ else None,
         folding=collection.url_folding,

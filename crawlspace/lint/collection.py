@@ -240,7 +240,14 @@ def _of_rules(collection: Collection, store: Store | None) -> Iterator[Finding]:
     """Yield the findings about valid rules and start URLs."""
     case, proxied = collection.host_case_sensitive, collection.proxies.sentence
     accepts_all = collection.action_rules is None or collection.action_rules.accept
-    yield from lint_rules(collection.rules, collection.limits, host_case_sensitive=case, proxied=proxied, accepts_all=accepts_all)
+    yield from lint_rules(
+        collection.rules,
+        collection.limits,
+        host_case_sensitive=case,
+        proxied=proxied,
+        accepts_all=accepts_all,
+        of_addresses=collection.named_hosts_any_address,
+    )
     places = [start.where.rpartition(":") for start in collection.start_urls]
     yield from lint_start_urls(
         build_space(collection),

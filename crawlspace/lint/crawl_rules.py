@@ -34,18 +34,25 @@ _MOST_CROSSING = 10
 
 
 def lint_rules(
-    rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool = True, proxied: str = "", accepts_all: bool = True
+    rules: CrawlRules,
+    limits: Limits,
+    *,
+    host_case_sensitive: bool = True,
+    proxied: str = "",
+    accepts_all: bool = True,
+    of_addresses: bool = False,
 ) -> list[Finding]:
     """Return the findings of a crawl.rules, by file and line; `proxied`: the sites that are requested through a proxy, if any.
 
-    `accepts_all`: rules.xml need not accept a URL; where it must, domain rules without an end let nothing in.
+    `accepts_all`: rules.xml need not accept a URL; where it must, domain rules without an end let nothing in. `of_addresses`: address
+    rules take the place of that end (CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS).
     """
     is_open = accepts_all and _leaves_its_hosts(limits)
     domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
     findings = [
         *_never_applying(rules, domain),
         *_no_domain_rules(rules, is_open=is_open),
-        *_open_ends(rules, is_open=is_open),
+        *_open_ends(rules, is_open=is_open and not (of_addresses and rules.address)),
         *_prefix_hosts(rules),
         *_extensions_as_hosts(rules.prefix),
         *_hosts_of_anybody(rules),

@@ -19,7 +19,7 @@ from crawlspace.cache import Recent
 from crawlspace.decision import NO_ACTIONS, Actions, Decision, Reason, Step, Verdict
 from crawlspace.document import is_generic
 from crawlspace.rules.address import AddressMatcher, Reach, address_value, reach
-from crawlspace.rules.crawl_rules import CrawlRules, Rule, RuleAction
+from crawlspace.rules.crawl_rules import AddressRule, CrawlRules, Rule, RuleAction
 from crawlspace.rules.domain import DomainMatcher, NamedHosts
 from crawlspace.rules.limits import (
     Limits,
@@ -117,11 +117,16 @@ class CrawlSpace:
         start_urls: Sequence[Url],
         *,
         host_case_sensitive: bool = True,
+        named_hosts_any_address: bool = False,
         actions: CompiledActions | None = None,
         site_limits: SiteLimits | None = None,
         folding: UrlFolding | None = None,
     ) -> None:
-        """The start URLs are folded, if there is any folding."""
+        """The start URLs are folded, if there is any folding.
+
+        `named_hosts_any_address`: a rule that forbids all addresses does not hold for a host that an allow rule names.
+        """
+        self._named_hosts_any_address = named_hosts_any_address
         self.limits = limits
         self.folding = folding
         self.site_limits = site_limits
@@ -151,6 +156,7 @@ class CrawlSpace:
                 "folders": sorted(start_folders) if limits.index_entire_site else [],
                 **({"starts": sorted(nearest)} if nearest else {}),
                 "host_case_sensitive": host_case_sensitive,
+                **({"named_hosts_any_address": True} if named_hosts_any_address else {}),
                 "actions": "" if actions is None else actions.content_hash,
                 "sites": "" if site_limits is None else site_limits.content_hash,
                 "folding": [] if folding is None else folding.description,
@@ -277,7 +283,7 @@ class CrawlSpace:
         except ValueError:
             return Decision(Reason.CHECK_FAILED, None, (Step(Reason.ADDRESS, Verdict.REFUSE),))
         rule = self._address.deciding(version, value)
-        if rule is not None:
+        if rule is not None and not self._is_lifted(rule, host, port):
             step = _step(Reason.ADDRESS, rule)
             return Decision(Reason.ADDRESS if step.verdict is Verdict.REFUSE else Reason.ADMITTED, rule.ref, (step,))
         passed = Step(Reason.ADDRESS, Verdict.PASS)
@@ -291,6 +297,12 @@ class CrawlSpace:
             return Decision(Reason.ADMITTED, None, (passed, Step(Reason.PRIVATE_ADDRESS, Verdict.PASS)))
         refused = passed, Step(Reason.PRIVATE_ADDRESS, Verdict.REFUSE)
         return Decision(Reason.PRIVATE_ADDRESS, None, refused, lacks_domain_rule=kind is Reach.INTERNAL)
+
+    def _is_lifted(self, rule: AddressRule, host: str, port: int) -> bool:
+        """Return whether a rule that forbids all addresses does not hold for a host, because an allow rule names it."""
+        if not self._named_hosts_any_address or rule.action is RuleAction.ALLOW or not rule.catch_all:
+            return False
+        return self._named_hosts.matching(f"[{host}]" if ":" in host and not host.startswith("[") else host, port) is not None
 
     def at_headers(self, content_type: str | None, *, conclusive: bool = False) -> Decision:
         """Return whether a document of a type is accepted.

@@ -98,6 +98,9 @@ class _FastImport:
         space = space_files(lists, self._report)
         if space.accepts_named_only:
             self._settings.set({"CRAWLSPACE_DEFAULT_ACCEPT": False}, "only what a rule of rules.xml accepts is crawled")
+        if space.names_or_addresses:
+            why = "a host is crawled that a domain rule names, or whose address an address rule allows"
+            self._settings.set({"CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS": True}, why)
         self._settings.set({"CRAWLSPACE_HOST_CASE_SENSITIVE": False}, "FAST compares hosts without regard to capitals")
         self._settings.set(setting(self._defaults, "CRAWLSPACE_RULES_XML_REGEX", "escaped").settings, "rules.xml is written so")
         return imported_collection(

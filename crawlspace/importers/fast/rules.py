@@ -36,6 +36,8 @@ class SpaceFiles:
     rules_xml: list[str] = field(default_factory=list)
     accepts_named_only: bool = False
     """Whether only URLs accepted by a rule of rules.xml are crawled (CRAWLSPACE_DEFAULT_ACCEPT = False)."""
+    names_or_addresses: bool = False
+    """Whether hosts are crawled that are named, or whose addresses are (CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS)."""
 
 
 class FastLists:
@@ -148,24 +150,29 @@ class _SpaceFromLists:
         self._write_rules_xml(accepted)
 
     def _of_addresses(self, hosts: list[ListedValue]) -> list[ListedValue]:
-        """Return the values that are hosts; addresses must be alone, because address rules apply in addition to domain rules."""
+        """Return the values that are hosts, after writing the rules for addresses, which hosts without a domain rule must have."""
         of_addresses = [value for value in hosts if value.rule.startswith("address ")]
         others = [value for value in hosts if not value.rule.startswith("address ")]
+        is_lost = any(not value.rule for value in others) or "include_domains" in self._lists.has_lost
         for value in of_addresses:
-            if others:
+            if is_lost:
                 reason = (
-                    "address rules apply in addition to domain rules, not instead: write them if all hosts have such addresses"
+                    "address rules take the place of domain rules only where all other values are hosts, or beginnings or ends of them,"
+                    " that a domain rule can name: write them if all hosts have such addresses"
                 )
                 self._report.add(value.line, value.option, Fate.NO_COUNTERPART, reason, is_recalled=True)
             else:
                 self._rule(f"allow {value.rule}", value)
-        if of_addresses and not others:
+        if of_addresses and not is_lost:
+            self.files.names_or_addresses = bool(others)
             self._rules += [(rule, None) for rule in ("forbid address 0.0.0.0 0.0.0.0", "forbid address :: ::")]
         return others
 
     def _allow(self, kind: str, values: Sequence[ListedValue]) -> None:
         for value in values:
             self._rule(f"allow {value.rule}", value)
+        if kind == "domain" and self.files.names_or_addresses:
+            return
         if kind == "domain":
             self._rules.append(("forbid domain *", None))
         else:

@@ -113,9 +113,21 @@ DECISIONS = {
         ],
     ),
     "addresses": (["http://www.contoso.com/", "http://anything.example/"], []),
+    "names_and_addresses": (["http://www.contoso.com/", "http://anything.example/"], ["http://test.contoso.com/"]),
 }  # fmt: skip
 # address of a host -> whether it is connected to
 ADDRESSES = [("10.1.3.4", True), ("10.1.2.4", False), ("10.2.0.1", False), ("2001:db8::7", True), ("93.184.216.34", False)]
+# of the file names_and_addresses: host, address -> whether it is connected to
+NAMES_AND_ADDRESSES = [
+    ("www.contoso.com", "10.1.3.4", True),
+    ("www.contoso.com", "203.0.113.7", True),
+    ("www.contoso.com", "10.2.0.1", True),
+    ("www.contoso.com", "93.184.216.34", False),
+    ("anything.example", "10.1.3.4", True),
+    ("anything.example", "203.0.113.7", False),
+    ("anything.example", "2001:db8::7", False),
+    ("www.contoso.com", "169.254.169.254", False),
+]
 # what lint finds in a collection, and is as the file of FAST has it
 FINDINGS = {
     "addresses": ["no-domain-rules"],
@@ -136,6 +148,13 @@ def test_decisions_are_those_of_fast(name: str, tmp_path: Path) -> None:
 def test_addresses_are_judged_as_by_fast(address: str, allowed: bool, tmp_path: Path) -> None:
     space = build_space(collection("addresses", tmp_path, imported("addresses")))
     assert space.at_connect("www.contoso.com", 80, address).admitted is allowed
+
+
+@pytest.mark.parametrize(("host", "address", "allowed"), NAMES_AND_ADDRESSES)
+def test_hosts_are_crawled_by_name_or_by_address(host: str, address: str, allowed: bool, tmp_path: Path) -> None:
+    name = "names_and_addresses"
+    space = build_space(collection(name, tmp_path, imported(name)))
+    assert space.at_connect(host, 80, address).admitted is allowed
 
 
 def test_hosts_that_lists_name_may_have_private_addresses(tmp_path: Path) -> None:
