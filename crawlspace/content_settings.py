@@ -19,6 +19,9 @@ class ContentSection(Section, frozen=True):
     of your own](collections.md#links-in-other-attributes)."""
     CRAWLSPACE_MAX_LINKS: Count = 10_000
     """Links taken from one page; the others are left out."""
+    CRAWLSPACE_TRUNCATE_PAGES: bool = False
+    """`True`: of a page with more than `DOWNLOAD_MAXSIZE` bytes, so many are read and indexed, instead of none (615); its document
+    has the field `text_status` with the value `cut`. Files are not cut: see `CRAWLSPACE_FILE_MAXSIZE`."""
     CRAWLSPACE_META_FIELDS: object = field(default_factory=dict)
     """Fields that are taken from `meta` elements of pages: `{"audience": "DC.audience", "team": ["team", "department"]}`; see
     [fields of a page](collections.md#fields-of-a-page)."""

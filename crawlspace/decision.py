@@ -81,7 +81,7 @@ _SENTENCES = {
     Reason.PAGE_LINKS: "its page has more links than CRAWLSPACE_MAX_LINKS",
     Reason.SITEMAP_HOST: "a sitemap of another host names it, and the robots.txt of its own host does not name that sitemap",
     Reason.SITEMAP_LIMIT: "a sitemap has more entries, a host more sitemaps, or index files are nested deeper than is read",
-    Reason.PAGE_TEXT: "the text of a page is longer than 10,000,000 characters, and the rest is left out",
+    Reason.PAGE_TEXT: "a page has more than 10,000,000 characters of text, or than DOWNLOAD_MAXSIZE, and the rest is left out",
     Reason.NEEDS_BROWSER: "the page has scripts and next to no text or links: it may show its content in a browser only",
     Reason.FIELD_TYPE: "a value of the page is not of the type that extract.toml gives its field, and left out",
     Reason.NOT_EXTRACTED: "what extract.toml and the settings take from a page could not be read within the limits of a file",

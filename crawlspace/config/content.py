@@ -50,6 +50,8 @@ class ContentSettings:
     link_pairs: frozenset[tuple[str, str]]
     """Elements and attributes of the user's own that hold links."""
     max_links: int
+    truncates: bool
+    """Of a page that is too large, the beginning is read."""
     meta_fields: MetaFields
     exclusion_marks: frozenset[str]
     is_main: bool
@@ -94,6 +96,7 @@ def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> Conten
         link_tags=tags,
         link_pairs=pairs,
         max_links=given.CRAWLSPACE_MAX_LINKS,
+        truncates=given.CRAWLSPACE_TRUNCATE_PAGES,
         meta_fields=read_meta_fields(given.CRAWLSPACE_META_FIELDS),
         exclusion_marks=_exclusion_marks(given.CRAWLSPACE_EXCLUSION_MARKS),
         is_main=_is_main(given.CRAWLSPACE_MAIN_CONTENT),

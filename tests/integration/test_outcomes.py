@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from crawlspace.model import State
 from tests.conftest import MakeProject, Project, assert_same
 from tests.http import Reply
-from tests.integration.stored import FAST, collection, indexed, refusals, states, unreachable
+from tests.integration.stored import FAST, collection, indexed, make_due, refusals, states, unreachable
 from tests.sites import (
     Answer,
     Server,
@@ -229,3 +231,33 @@ def test_redirects_to_other_hosts_are_followed_if_that_is_set(follows: bool, is_
         if not follows:
             demo.crawl("demo", "-s", "CRAWLSPACE_FOLLOW_OFFSITE_REDIRECTS=True").succeeded()
             assert "/far" in server.paths(), "a redirect that was refused is due at once when it is allowed"
+
+
+LONG = "<title>Long</title><p>first words</p>" + "<p>more words</p>" * 5_000 + '<p>last words</p><a href="/last">last</a>'
+ENCODED = {
+    "": lambda body: body,
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+def test_a_page_that_is_too_long_is_cut_if_that_is_set(encoding: str, project: MakeProject) -> None:
+    body = ENCODED[encoding](LONG.encode())
+    headers = {"Content-Type": "text/html", **({"Content-Encoding": encoding} if encoding else {})}
+    answer = Answer(200, headers, body)
+    with serve(Site({"/": answer, "/last": page("Last")})) as server:
+        settings = f"{FAST}DOWNLOAD_MAXSIZE = 10_000\nCRAWLSPACE_ARCHIVE = True\n"
+        demo = project(collection(server.url(), settings=settings))
+        demo.crawl("demo")
+        assert states(demo)["/"].status == 615
+        make_due(demo)
+        cut = demo.crawl("demo", "-s", "CRAWLSPACE_TRUNCATE_PAGES=True", "-s", "RETRY_TIMES=0").succeeded()
+        assert states(demo)["/"].status == 200
+        assert "/last" not in server.paths()
+        assert "is longer than DOWNLOAD_MAXSIZE: it is read and indexed up to there" in cut.stderr
+        assert "Long" in demo.scrapy("search", "demo", "first").stdout
+        assert "Long" not in demo.scrapy("search", "demo", "last").stdout
+        demo.scrapy("export", "demo", "-O", "all.jsonl").succeeded()
+        [document] = map(json.loads, (demo.folder / "all.jsonl").read_text(encoding="utf-8").splitlines())
+        assert document["text_status"] == "cut"

@@ -158,15 +158,15 @@ class _FastImport:
 
     def _cut_off(self, values: Sequence[str]) -> Translation:
         most = whole(values, low=1)
-        if self._yes("truncate", usual=True):
-            return lost("pages are not cut: up to DOWNLOAD_MAXSIZE they are read whole, and larger ones not at all")
-        names = ("DOWNLOAD_MAXSIZE", "CRAWLSPACE_FILE_MAXSIZE")
-        return Translation(Fate.TRANSLATED, f"{' and '.join(names)} = {most}", dict.fromkeys(names, most))
+        settings: dict[str, object] = dict.fromkeys(("DOWNLOAD_MAXSIZE", "CRAWLSPACE_FILE_MAXSIZE"), most)
+        text = f"{' and '.join(settings)} = {most}"
+        if not self._yes("truncate", usual=True):
+            return Translation(Fate.TRANSLATED, text, settings)
+        text += ", and CRAWLSPACE_TRUNCATE_PAGES = True: a longer page is cut there, and a larger file is found by its name only"
+        return Translation(Fate.TRANSLATED, text, {**settings, _TRUNCATE: True})
 
     def _truncate(self, values: Sequence[str]) -> Translation:
-        if yes_or_no(values):
-            return lost("pages are not cut: up to DOWNLOAD_MAXSIZE they are read whole, and larger ones not at all")
-        return Translation(Fate.DEFAULT, "a page that is too large is left out")
+        return setting(self._defaults, _TRUNCATE, yes_or_no(values))
 
     def _max_pending(self, values: Sequence[str]) -> Translation:
         most = whole(values, low=1)
@@ -456,6 +456,7 @@ OWN_SECTIONS = {
 }
 """Sections of which each option is reported."""
 _SITEMAPS = "CRAWLSPACE_SITEMAPS"
+_TRUNCATE = "CRAWLSPACE_TRUNCATE_PAGES"
 _BOUNDS = ("CRAWLSPACE_REFRESH_MIN", "CRAWLSPACE_REFRESH_MAX")
 REFRESH_MIN = 1500
 """FAST's default of `refresh`, in minutes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Self
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from crawlspace.config.proxies import Proxies
 from crawlspace.content.headers import kept_validator
 from crawlspace.decision import Conditional
 from crawlspace.model import UrlState
-from crawlspace.runtime.components.requests import CONDITIONAL, RESOURCE, STATE, drop_proxy, set_proxy, site_of
+from crawlspace.runtime.components.requests import CONDITIONAL, CUT, RESOURCE, STATE, drop_proxy, set_proxy, site_of
 from crawlspace.runtime.components.scrapy_internals import DecompressionHook, is_too_large
 from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.text import printable
@@ -118,12 +119,39 @@ MOST_ENCODINGS = 5
 class Decompression(DecompressionHook, HttpCompressionMiddleware):
     """Raises UndecodableBody where a body is not encoded as its headers say, so that it is an error of the response (611)."""
 
+    _truncates = False
+    _is_cut = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        made = super().from_crawler(crawler)
+        session = getattr(crawler.spider, "session", None)
+        made._truncates = session is not None and session.collection.content.truncates
+        return made
+
+    def process_request(self, request: Request, spider: Spider | None = None) -> Request | Response | None:
+        if self._truncates:  # what can be decompressed in part
+            request.headers.setdefault("Accept-Encoding", "gzip, deflate")
+        return super().process_request(request)
+
+    def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Request | Response:
+        self._is_cut = self._truncates and CUT in response.flags
+        decompressed = super().process_response(request, response)
+        if self._is_cut and isinstance(decompressed, Response) and CUT not in decompressed.flags:
+            return decompressed.replace(flags=[*decompressed.flags, CUT])
+        return decompressed
+
     def decompress(self, body: bytes, encodings: list[bytes], max_size: int) -> tuple[bytes, list[bytes]]:
         if sum(value.count(b",") + 1 for value in encodings) > MOST_ENCODINGS:
             raise UndecodableBody(f"it has more than {MOST_ENCODINGS} encodings")
         try:
+            if self._is_cut and (beginning := beginning_of(body, encodings, max_size)) is not None:
+                return beginning, []
             return super().decompress(body, encodings, max_size)
         except Exception as error:  # each library has its own, and some raise EOFError or struct.error
+            if is_too_large(error) and self._truncates and (beginning := beginning_of(body, encodings, max_size)) is not None:
+                self._is_cut = True
+                return beginning, []
             if is_too_large(error):
                 raise
             raise UndecodableBody(f"{type(error).__name__}: {error}") from error
@@ -132,6 +160,19 @@ class Decompression(DecompressionHook, HttpCompressionMiddleware):
         named = printable(b", ".join(encodings).decode("latin-1"))
         logger.info("%s is read as it came, because its encoding is not known: %s", response.url, named)
 
+
+def beginning_of(body: bytes, encodings: list[bytes], most: int) -> bytes | None:
+    """Return the first bytes of a body that is decompressed no further; None where its encoding is another, or there are several."""
+    encoding = b",".join(encodings).strip().lower()
+    if encoding in (b"gzip", b"x-gzip", b"deflate"):
+        try:
+            return zlib.decompressobj(wbits=_GZIP_OR_ZLIB).decompress(body, most)
+        except zlib.error:
+            return zlib.decompressobj(wbits=-zlib.MAX_WBITS).decompress(body, most)
+    return None
+
+
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 
 # --- proxies -------------------------------------------------------------------------------------------------------
 

@@ -45,6 +45,7 @@ from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.items import Fetched, failed, is_document, keep_out, split, unexpected
 from crawlspace.runtime.components.requests import (
     CONTENTS,
+    CUT,
     EXCHANGE,
     EXTRACTED,
     FILE,
@@ -213,7 +214,7 @@ class Responses:
         page, lacking = self._page(response, state, contents, mime=mime, declared=declared)
         if names_another(target := _refreshed_at_once(page, headers), state, self._space):
             return Fetched(self._redirect(target, state, int(Status.SOFT_REDIRECT), response))
-        left_out = lacking | _left_out(page, needs_browser=page.may_need_browser and not self._renders(state))
+        left_out = _left_out(page, needs_browser=page.may_need_browser and not self._renders(state)) | lacking
         if left_out:
             self._session.engine.count_refused(left_out)
             self._report_limits(page, state, left_out, is_file=contents is not None)
@@ -272,14 +273,20 @@ class Responses:
         """Return a page with the fields and the text that extraction rules take from it, and what these leave out."""
         if contents is not None:
             return self._page_of(contents, response), {}
-        page = self._reader.read(response, mime=mime, declared=declared)
+        page, cut = self._reader.read(response, mime=mime, declared=declared), dict[Reason, int]()
+        if CUT in response.flags:
+            page, cut = replace(page, fields={**page.fields, "text_status": "cut"}), {Reason.PAGE_TEXT: 1}
+            self._spider.logger.warning(
+                "%s is longer than DOWNLOAD_MAXSIZE: it is read and indexed up to there, and the rest is not found by a search",
+                state.url,
+            )
         extracted: Extracted | None = response.meta.pop(EXTRACTED, None)
         if extracted is None:
-            return page, {}
+            return page, cut
         self._report_extracted(extracted, state)
         text = page.text if extracted.text is None else extracted.text
         numbers = {Reason.FIELD_TYPE: sum(extracted.misfits.values()), Reason.NOT_EXTRACTED: int(bool(extracted.fault))}
-        lacking = {reason: number for reason, number in numbers.items() if number}
+        lacking = cut | {reason: number for reason, number in numbers.items() if number}
         return replace(
             page, fields={**page.fields, **extracted.fields}, text=text, markdown=extracted.markdown, parts=extracted.parts
         ), lacking

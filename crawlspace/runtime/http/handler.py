@@ -14,7 +14,7 @@ from scrapy.responsetypes import responsetypes
 from scrapy.utils.asyncio import is_asyncio_available
 
 from crawlspace.runtime.components.logformat import make_libraries_printable
-from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, SITEMAP, STATE, request_id
+from crawlspace.runtime.components.requests import CONTENTS, CUT, EXCHANGE, FILE, SITEMAP, STATE, request_id
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.archived import exchange_of
 from crawlspace.runtime.http.client import Download, HttpClient
@@ -51,6 +51,7 @@ class CurlDownloadHandler(BaseDownloadHandler):
         self._most, self._warned_of = settings.getint("DOWNLOAD_MAXSIZE"), settings.getint("DOWNLOAD_WARNSIZE")
         self._timeout_s = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._fails_on_dataloss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
+        self._truncates = session is not None and session.collection.content.truncates
         self._archives = session is not None and session.collection.archive.is_on
         self._resolver: GuardedResolver | None = None
         self._reported: set[str] = set()
@@ -93,6 +94,7 @@ class CurlDownloadHandler(BaseDownloadHandler):
             most=meta.get("download_maxsize", self._most),
             warned_of=meta.get("download_warnsize", self._warned_of),
             file_for=self._file_for if is_page else None,
+            truncates=is_page and self._truncates,
         )
         try:
             done = await self._client.fetch(
@@ -109,7 +111,7 @@ class CurlDownloadHandler(BaseDownloadHandler):
             if isinstance(error, ProxyFailed):
                 self._report(error)
             raise
-        if self._archives and is_page and not response.flags:  # a flag: it is not complete
+        if self._archives and is_page and (body.is_cut or not response.flags):  # a flag: it is not complete
             meta[EXCHANGE] = exchange_of(request, response)
         return response
 
@@ -125,7 +127,7 @@ class CurlDownloadHandler(BaseDownloadHandler):
         return body
 
     def _response(self, request: Request, done: Download, body: ResponseBody) -> Response:
-        flags = [STOPPED] * done.is_stopped + ["partial"] * done.is_partial
+        flags = [CUT if body.is_cut else STOPPED] * done.is_stopped + ["partial"] * done.is_partial
         if done.error is not None:
             if request.meta.get("download_fail_on_dataloss", self._fails_on_dataloss):
                 raise done.error

@@ -47,8 +47,15 @@ class ResponseBody:
         most: int,
         warned_of: int,
         file_for: Callable[[Request, AnswerHead], FileBody | None] | None,
+        truncates: bool = False,
     ) -> None:
-        """`most` and `warned_of` are bytes, 0: no limit. `file_for` returns what takes the body of a response that may be a file."""
+        """`most` and `warned_of` are bytes, 0: no limit. `file_for` returns what takes the body of a response that may be a file.
+
+        `truncates`: of a body that is too large, the beginning is taken.
+        """
+        self._truncates = truncates
+        self.is_cut = False
+        """Whether only the beginning was taken."""
         self._request, self._crawler = request, crawler
         self._most, self._warned_of = most, warned_of
         self._file_for = file_for
@@ -69,7 +76,7 @@ class ResponseBody:
         if self.file is not None:
             return not self.file.is_too_large
         if length is not None and self._request.method != "HEAD":
-            if 0 < self._most < length:
+            if 0 < self._most < length and not self._truncates:
                 raise AnswerTooLarge(expected=length, limit=self._most)
             self._warn(length)
         return True
@@ -80,7 +87,11 @@ class ResponseBody:
         if self.file is None:
             self._parts.append(data)
             if 0 < self._most < self._size:
-                raise AnswerTooLarge(expected=None, limit=self._most)
+                if not self._truncates:
+                    raise AnswerTooLarge(expected=None, limit=self._most)
+                self.is_cut = True
+                self._parts[-1] = data[: len(data) - (self._size - self._most)]
+                return False
             self._warn(self._size)
         else:
             self.file.write(data)
