@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from secrets import token_hex
 from urllib.parse import quote, urlsplit
@@ -17,6 +18,8 @@ _STRENGTH = tuple(_ALGORITHMS)
 
 Challenge = Mapping[str, str]
 """The values of a challenge that can be answered."""
+_BASIC: Challenge = {"nonce": "basic"}
+"""The challenge of a site that asks for the password itself (RFC 7617)."""
 _REMEMBERED = 100
 _COMMAS = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
 """A comma that is in no quotes."""
@@ -28,7 +31,9 @@ _LONGEST_SCHEME, _MOST_SCHEMES = 40, 8
 class DigestLogin:
     """The log-in at one site: which challenges it has answered, and the one that requests answer beforehand."""
 
-    def __init__(self, user: str, password: str) -> None:
+    def __init__(self, user: str, password: str, *, takes_basic: bool = False) -> None:
+        """`takes_basic`: the password is sent to a site that asks for it, and for no proof of it."""
+        self._takes_basic = takes_basic
         self._user = user
         self._password = password
         self._taken: Challenge = {}
@@ -49,7 +54,10 @@ class DigestLogin:
         Where one was answered, the log-in is wrong, unless the server wants another number (`stale`), which a request follows once:
         `is_last` when it has. The number of a challenge is the request's own until the server has taken it: it may be good only once.
         """
+        challenges = list(challenges)
         found = [challenge for one in challenges if (challenge := _read(one)) is not None]
+        if not found and self._takes_basic and "basic" in {name.lower() for name in schemes(map(str.encode, challenges))}:
+            found = [_BASIC]
         if not found or is_last:
             return None
         challenge = max(found, key=lambda one: _STRENGTH.index(_algorithm(one)))
@@ -64,6 +72,8 @@ class DigestLogin:
 
     def authorization(self, method: str, url: str, challenge: Challenge) -> str:
         """Return the header for a request, which answers that challenge."""
+        if challenge is _BASIC:
+            return f"Basic {b64encode(f'{self._user}:{self._password}'.encode()).decode()}"
         name = _algorithm(challenge)
 
         def hashed(text: str) -> str:

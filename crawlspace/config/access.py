@@ -126,6 +126,12 @@ class DigestAuth(BasicAuth, frozen=True, tag="digest"):
     pass
 
 
+class AutoAuth(DigestAuth, frozen=True, tag="auto"):
+    """Digest where the site offers it, else basic: nothing is sent before it asks."""
+
+    example: ClassVar[str] = '{"type": "auto", "user": "crawler", "password": "env:WIKI_PASSWORD"}'
+
+
 class BearerAuth(Login, frozen=True, tag="bearer"):
     example: ClassVar[str] = '{"type": "bearer", "token": "env:WIKI_TOKEN"}'
     token: Text
@@ -311,7 +317,18 @@ class _EntryAccess(Struct, frozen=True, kw_only=True):
     example: ClassVar[str] = (
         '{"login": {"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}, "headers": {"X-Api-Key": "env:WIKI_KEY"}}'
     )
-    login: BasicAuth | DigestAuth | BearerAuth | NegotiateAuth | FormLogin | BrowserLogin | OAuthLogin | CookieLogin | None = None
+    login: (
+        BasicAuth
+        | DigestAuth
+        | AutoAuth
+        | BearerAuth
+        | NegotiateAuth
+        | FormLogin
+        | BrowserLogin
+        | OAuthLogin
+        | CookieLogin
+        | None
+    ) = None
     headers: dict[str, str] | None = None
 
 
@@ -409,6 +426,11 @@ class SiteAccess:
         return self.login.user if isinstance(self.login, BasicAuth) else ""
 
     @property
+    def is_asked_for(self) -> bool:
+        """Whether requests log in only as an answer to a site that asks for it."""
+        return isinstance(self.login, DigestAuth)
+
+    @property
     def keytab(self) -> Path | None:
         """The file with the keys of a Kerberos log-in; None: that has a ticket already."""
         name = self.login.keytab if isinstance(self.login, NegotiateAuth) else None
@@ -449,8 +471,8 @@ class SiteAccess:
     def sent(self) -> list[str]:
         """Return all that requests carry or log in with: another secret, or another log-in, makes another list. Raises SettingError."""
         values = [value for header in sorted(self.headers().items()) for value in header]
-        if self.kind == "digest":
-            values += ["digest", self.user, self.password()]
+        if self.is_asked_for:
+            values += [self.kind, self.user, self.password()]
         if self.keytab is not None:
             values += ["negotiate", str(self.keytab)]
         if self.session is not None:

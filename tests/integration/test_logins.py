@@ -376,3 +376,27 @@ def test_they_follow_no_link_and_no_redirect_to_another_host(project: MakeProjec
     assert ("[credential-header]" in run.stdout) is not trusts_other
     assert trusts_other or "settings.py:7:1: warning: DEFAULT_REQUEST_HEADERS has Authorization" in run.stdout
     assert "abc" not in run.stdout + run.stderr
+
+
+AUTO = "{'type': 'auto', 'user': 'crawler', 'password': 'env:WIKI_PASSWORD'}"
+
+
+@pytest.mark.parametrize("offers", ["basic", "digest"])
+def test_a_log_in_of_the_kind_that_the_site_asks_for(offers: str, project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    given = f"Basic {base64.b64encode(f'crawler:{PASSWORD}'.encode()).decode()}"
+    asks = status(401, headers={"WWW-Authenticate": 'Basic realm="wiki", Bearer'})
+    digests = DigestServer(algorithm="SHA-256", most=1_000)
+
+    def behind(reply: Reply) -> Reply | Callable[[Request], Reply]:
+        if offers == "digest":
+            return digests.behind(reply)
+        return lambda request: reply if request.headers.get("authorization") == given else asks
+
+    pages = {"/robots.txt": text(""), "/": page("Home", links=["/a"]), "/a": page("A")}
+    with serve(Site({path: behind(reply) for path, reply in pages.items()})) as server:
+        demo = project(collection(server.url("/"), settings=settings(server, AUTO)))
+        demo.crawl("demo").succeeded()
+        assert_same(indexed(demo), ["/", "/a"])
+        first = server.requests[0].headers.get("authorization")
+    assert first is None, "nothing is sent to a site that has not asked"

@@ -29,10 +29,12 @@ from crawlspace.importers.files import (
     ImportedCollection,
     ImportedStart,
     SettingsFile,
+    any_of,
     heading,
     imported_collection,
     start_url,
     xml_document,
+    xml_rule,
 )
 from crawlspace.importers.reading import ListFiles, WrittenValue
 from crawlspace.importers.translation import (
@@ -79,6 +81,8 @@ class _FastImport:
         self._settings = SettingsFile(self._heading)
         self._starts: list[tuple[str, WrittenValue]] = []
         self._options = {option.name: option for option in section.options}
+        self._of_parts: list[str] = []
+        """Rules of rules.xml for single hosts, after all others."""
 
     def collection(self) -> ImportedCollection:
         for option in self._section.options:
@@ -106,7 +110,10 @@ class _FastImport:
         return imported_collection(
             self._settings,
             space.crawl_rules,
-            xml_document(f"From {self._report.file}, by scrapy import-fast: what crawl.rules cannot say.", space.rules_xml),
+            xml_document(
+                f"From {self._report.file}, by scrapy import-fast: what crawl.rules cannot say.",
+                [*space.rules_xml, *self._of_parts],
+            ),
             list(self._imported_starts()),
             self._report,
             heading=self._heading,
@@ -373,14 +380,14 @@ class _FastImport:
         within = f"SubDomain {section.name}/"
         lists = FastLists(section.sections, self._report, self._list_files, within=within)
         named: list[ListedValue] = []
-        for name, values in lists.values.items():
-            for value in values:
-                if name == "include_domains" and value.rule.startswith("domain "):
-                    named.append(value)
-                else:
-                    reason = "settings differ between sites, which are named by their hosts, and not within a site"
-                    self._add(value.line, f"{within}{value.option}", lost(reason))
+        for value in lists.values["include_domains"]:
+            if value.rule.startswith("domain "):
+                named.append(value)
+            else:
+                reason = "settings differ between sites, which are named by their hosts, and not by expressions or addresses"
+                self._add(value.line, f"{within}{value.option}", lost(reason))
         hosts = [value.named for value in named]
+        self._rules_of_part(lists, within, [value.condition for value in named])
         own: dict[str, object] = {}
         for option in section.options:
             own.update(self._site_option(option, within, hosts))
@@ -389,15 +396,47 @@ class _FastImport:
             nothing = lost("the sub-domain has no option that can differ between sites")
             self._add(value.line, f"{within}{value.option}", Translation(Fate.TRANSLATED, entry) if own else nothing)
         for nested in section.sections:
-            if nested.name not in LISTS:
+            if nested.kind == "Login":
+                self._form_login(nested, f"{within}Login {nested.name}", hosts)
+            elif nested.name == "passwd":
+                self._passwords(nested)
+            elif nested.name not in LISTS:
                 self._add(nested.line, f"{within}{nested.name}", lost("it cannot differ between sites"))
         for host in hosts if own else ():
             self._settings.set_site(host, own, f"{self._report.file}:{section.line}: {printable(within[:-1])}")
+
+    def _rules_of_part(self, lists: FastLists, within: str, hosts: Sequence[str]) -> None:
+        """Translate the lists of a sub-domain, other than its hosts, into rules of rules.xml for these hosts."""
+        included = lists.values["include_uris"]
+        for value in (*included, *lists.values["exclude_domains"], *lists.values["exclude_uris"]):
+            name = f"{within}{value.option}"
+            if not hosts:
+                self._add(value.line, name, lost("the sub-domain names no host that a rule of rules.xml could be for"))
+            elif not value.condition:
+                self._add(value.line, name, lost("addresses are for all hosts: write an address rule"))
+            else:
+                self._add(
+                    value.line, name, Translation(Fate.TRANSLATED, f"a rule of rules.xml (Ignore) for the hosts of {within[:-1]}")
+                )
+        if not hosts:
+            return
+        origin = f"{self._report.file}: {printable(within[:-1])}"
+        if conditions := [value.condition for value in included if value.condition]:
+            only = f"<And> {any_of(hosts)} <Not> {any_of(conditions)} </Not> </And>"
+            self._of_parts += xml_rule([f"{origin}: only its include_uris"], only, ["<Ignore/>"])
+        for value in (*lists.values["exclude_domains"], *lists.values["exclude_uris"]):
+            if value.condition:
+                condition = f"<And> {any_of(hosts)} {value.condition} </And>"
+                self._of_parts += xml_rule([f"{origin}:{value.line}: {value.option}"], condition, ["<Ignore/>"])
 
     def _site_option(self, option: FastOption, within: str, hosts: Sequence[str]) -> Mapping[str, object]:
         name, values = f"{within}{option.name}", [value.text for value in option.values]
         if option.name == "start_uris":
             self._starts += [(name, value) for value in option.values]
+            return {}
+        if option.name == "start_uri_files":
+            lines = self._list_files.read_all(option.values, self._report, name)
+            self._starts += [(name, WrittenValue(value.text, option.line)) for value in lines]
             return {}
         if option.name not in _OF_SITES:
             self._add(option.line, name, lost("it cannot differ between sites"))
@@ -466,5 +505,7 @@ _OF_SITES = {
     "max_doc": ("max_urls_per_host", lambda values: whole(values, low=1)),
     "sort_query_params": ("url_sort_query", yes_or_no),
     "use_javascript": ("render", lambda values: "always" if yes_or_no(values) else "never"),
+    "use_sitemaps": ("follow", lambda values: "both" if yes_or_no(values) else "links"),
+    "if_modified_since": ("conditional_get", yes_or_no),
 }
 """Options that may differ between sites, with their keys in CRAWLSPACE_SITES."""

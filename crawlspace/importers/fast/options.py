@@ -167,11 +167,7 @@ OPTIONS: Mapping[str, Translate] = {
     "extract_links_from_dupes": always(
         usual=True, same="links of duplicates are followed", otherwise="links of duplicates are always followed"
     ),
-    "if_modified_since": always(
-        usual=True,
-        same="pages are requested with If-Modified-Since",
-        otherwise="pages are always requested with If-Modified-Since",
-    ),
+    "if_modified_since": as_switch("CRAWLSPACE_CONDITIONAL_GET"),
     "accept_compression": always(usual=True, same="pages may come compressed", otherwise="pages may always come compressed"),
     "use_http_1_1": always(usual=True, same="HTTP/1.1 is spoken", otherwise="HTTP/1.1 is always spoken"),
     "user_agent": as_text("USER_AGENT"),
@@ -342,7 +338,7 @@ def site_login(name: str, value: str, *, collection: str) -> SiteLogin:
     scheme = last if last in _SCHEMES else "auto"
     if scheme == "ntlm":
         return ntlm()
-    return basic_login(name, user, collection=collection, kind="digest" if scheme == "digest" else "basic")
+    return basic_login(name, user, collection=collection, kind=scheme)
 
 
 LOGIN_OPTIONS: Mapping[str, str] = {

@@ -92,7 +92,7 @@ class _FastReading(XmlReading):
         if self._skipped:
             self._skipped += 1
             return
-        held = _HELD.get(above, (*_OPTIONS, *PARTS) if above == COLLECTION else _OPTIONS)
+        held = _HELD.get(above, (*_OPTIONS, "Login") if above == "SubDomain" else _OPTIONS)
         if name not in held:
             self._strange(name, line, above=above, held=held)
         elif name in {COLLECTION, "section", *PARTS}:

@@ -64,8 +64,8 @@ async def try_login(url: Url, access: SiteAccess, *, client: LoginClient, allows
                 carry_session(request, access, session.content)
         response = await client.get(request)
         offered = response.headers.getlist(b"WWW-Authenticate") if response.status == HTTPStatus.UNAUTHORIZED else []
-        if carries and access.kind == "digest" and offered:
-            digest = DigestLogin(access.user, access.password())
+        if carries and access.is_asked_for and offered:
+            digest = DigestLogin(access.user, access.password(), takes_basic=access.kind == "auto")
             if (challenge := digest.take([value.decode("latin-1") for value in offered], answered="")) is not None:
                 request.headers["Authorization"] = digest.authorization("GET", url.text, challenge)
                 response = await client.get(request)

@@ -130,7 +130,7 @@ class SiteAccessMiddleware:
             request.headers.update(headers)
             set_access(request, headers)
         access = self._logins.access(site)
-        if access is not None and access.kind == "digest" and access.carries(scheme):
+        if access is not None and access.is_asked_for and access.carries(scheme):
             self._prove(request, self._digest(access, site), site)
         if access is not None and access.kind == "negotiate" and access.carries(scheme):
             request.meta[NEGOTIATE] = True
@@ -205,7 +205,7 @@ class SiteAccessMiddleware:
         """Return the request that answers the challenge of a site with a digest log-in; None without one, or if it was answered already."""
         found = site_of(request)
         access = None if found is None else self._logins.access(found[0])
-        if found is None or access is None or access.kind != "digest" or not access.carries(found[1]):
+        if found is None or access is None or not access.is_asked_for or not access.carries(found[1]):
             return None
         answered = request.meta.get(NONCE, "")
         digest = self._digest(access, found[0])
@@ -222,7 +222,7 @@ class SiteAccessMiddleware:
     def _digest(self, access: SiteAccess, site: str) -> DigestLogin:
         digest = self._digests.get(site)
         if digest is None:
-            digest = DigestLogin(access.user, access.password())
+            digest = DigestLogin(access.user, access.password(), takes_basic=access.kind == "auto")
             self._digests.put(site, digest)
         return digest
 

@@ -11,6 +11,9 @@ from crawlspace.importers.fast.xml import read_fast_xml
 from crawlspace.importers.files import ImportedCollection
 from crawlspace.importers.translation import Fate
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS as BUILT_IN
+from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.parser import parse_rules_xml
+from crawlspace.urls import parse
 from tests.unit.importers.fast_imports import CORPUS, imported
 from tests.unit.importers.imports import DEFAULTS, settings_of
 
@@ -114,7 +117,7 @@ OPTIONS = [
         "passwd/https://a.contoso.com:8443/",
         "anna:x:y",
         TRANSLATED,
-        {"CRAWLSPACE_SITES": {"a.contoso.com:8443": {"login": {"type": "basic", "user": "anna", "password": "env:DEMO_A_CONTOSO_COM_PASSWORD"}}}},
+        {"CRAWLSPACE_SITES": {"a.contoso.com:8443": {"login": {"type": "auto", "user": "anna", "password": "env:DEMO_A_CONTOSO_COM_PASSWORD"}}}},
     ),
 ]  # fmt: skip
 
@@ -243,6 +246,31 @@ def test_the_intervals_of_adaptive_cycles() -> None:
     section = '<section name="adaptive"><attrib name="refresh_count"> 6 </attrib><attrib name="coverage_max_pct"> 20 </attrib></section>'
     found = of_content(f'<attrib name="refresh"> 1440 </attrib><attrib name="refresh_mode"> adaptive </attrib>{section}')
     assert settings_of(found, delay=60) == {"CRAWLSPACE_REFRESH_MIN": "240m", "CRAWLSPACE_REFRESH_MAX": "1200m"}
+    assert found.report.lost == 0
+
+
+def test_a_sub_domain_has_rules_and_log_ins_of_its_own() -> None:
+    part = """<SubDomain name="p">
+      <attrib name="delay"> 9 </attrib> <attrib name="if_modified_since"> no </attrib> <attrib name="use_sitemaps"> no </attrib>
+      <section name="include_domains"> <attrib name="exact"> a.contoso.com </attrib> </section>
+      <section name="include_uris"> <attrib name="prefix"> http://a.contoso.com/docs/ </attrib> </section>
+      <section name="exclude_uris"> <attrib name="contains"> /tmp/ </attrib> </section>
+      <Login name="x"> <attrib name="html_form"> https://a.contoso.com/in </attrib>
+        <section name="parameters"> <attrib name="user"> anna </attrib> </section> </Login>
+    </SubDomain>"""
+    found = of_content(STARTS + part)
+    login = {"type": "form", "url": "https://a.contoso.com/in", "fields": {"user": "anna"}}
+    own = {"delay": 9, "conditional_get": False, "follow": "links", "login": login}
+    assert settings_of(found, delay=60) == {"CRAWLSPACE_SITES": {"a.contoso.com": own}}
+    rules = parse_rules_xml(found.files["rules.xml"].encode(), file="rules.xml")
+    compiled = CompiledActions(rules, accept=True, index=True, follow=True)
+    urls = [
+        "http://a.contoso.com/docs/a",
+        "http://a.contoso.com/b",
+        "http://a.contoso.com/docs/tmp/a",
+        "http://b.contoso.com/tmp/",
+    ]
+    assert [compiled.evaluate(parse(url)).accept for url in urls] == [True, False, False, True]
     assert found.report.lost == 0
 
 

@@ -166,7 +166,13 @@ class Crawl:
         self.resolver = GuardedResolver(LoopNames(timeout_s=LONGEST_S)).for_one(self._guard)
         sites = SimpleNamespace(settings=[SimpleNamespace(tls=tls)], of=lambda host, port: SimpleNamespace(tls=tls))
         files = SimpleNamespace(converters=(), max_bytes=file_bytes)
-        collection = SimpleNamespace(archive=SimpleNamespace(is_on=True), files=files, sites=sites, data_folder=folder)
+        collection = SimpleNamespace(
+            archive=SimpleNamespace(is_on=True),
+            files=files,
+            sites=sites,
+            data_folder=folder,
+            content=SimpleNamespace(truncates=False),
+        )
         self.session: Any = SimpleNamespace(
             collection=collection,
             sending=self.sending,
