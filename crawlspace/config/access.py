@@ -28,7 +28,6 @@ CERTIFICATE = "certificate"
 """The kind of a log-in by a client certificate alone."""
 CREDENTIAL_HOSTS = "CRAWLSPACE_CREDENTIAL_HOSTS"
 HEADERS = "DEFAULT_REQUEST_HEADERS"
-HTTP_PASSWORD = "HTTPAUTH_PASS"
 SHOWN = 3
 """Maximal hosts named in a warning."""
 _CREDENTIAL = re.compile(r"auth|cookie|token|secret|passw|key|credential|session|jwt|signature", re.IGNORECASE)
@@ -129,7 +128,8 @@ class DigestAuth(BasicAuth, frozen=True, tag="digest"):
 class AutoAuth(DigestAuth, frozen=True, tag="auto"):
     """Digest where the site offers it, else basic: nothing is sent before it asks."""
 
-    example: ClassVar[str] = '{"type": "auto", "user": "crawler", "password": "env:WIKI_PASSWORD"}'
+
+HttpAuth = BasicAuth | DigestAuth | AutoAuth
 
 
 class BearerAuth(Login, frozen=True, tag="bearer"):
@@ -317,18 +317,7 @@ class _EntryAccess(Struct, frozen=True, kw_only=True):
     example: ClassVar[str] = (
         '{"login": {"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}, "headers": {"X-Api-Key": "env:WIKI_KEY"}}'
     )
-    login: (
-        BasicAuth
-        | DigestAuth
-        | AutoAuth
-        | BearerAuth
-        | NegotiateAuth
-        | FormLogin
-        | BrowserLogin
-        | OAuthLogin
-        | CookieLogin
-        | None
-    ) = None
+    login: HttpAuth | BearerAuth | NegotiateAuth | FormLogin | BrowserLogin | OAuthLogin | CookieLogin | None = None
     headers: dict[str, str] | None = None
 
 
@@ -604,13 +593,3 @@ def default_headers(settings: Mapping[str, object]) -> Iterator[tuple[str, objec
     for name, value in table(HEADERS, settings.get(HEADERS), example='{"Accept-Language": "de"}').items():
         if value is not None:
             yield (name.decode("latin-1") if isinstance(name, bytes) else str(name)), value
-
-
-def http_auth_warning(settings: Mapping[str, object]) -> str | None:
-    """Return a warning about the password of Scrapy's HTTPAUTH_ settings if it is for every host; else None."""
-    if not settings.get(HTTP_PASSWORD) or settings.get("HTTPAUTH_DOMAIN"):
-        return None
-    return (
-        f"{HTTP_PASSWORD} is sent to every host that a link leads to, because HTTPAUTH_DOMAIN is None or not set;"
-        " name the domain that the password is for"
-    )

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from crawlspace.config.access import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
+from crawlspace.config.access import HEADERS, default_headers
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
 from crawlspace.config.content import check_converters
 from crawlspace.config.files import (
@@ -102,7 +102,7 @@ def _of_settings(collection: Collection, settings: Mapping[str, object], store: 
     """Yield the findings about valid settings."""
     folder = collection.folder
     of_headers = collection.credential_hosts.warning([header for header, _ in default_headers(settings)])
-    for setting, warning in ((HEADERS, of_headers), (HTTP_PASSWORD, http_auth_warning(settings))):
+    for setting, warning in ((HEADERS, of_headers), (_HTTP_PASSWORD, _http_auth_warning(settings))):
         if warning is not None:
             yield of_setting(folder, setting, "credential-header", warning)
     for message in read_extensions(settings).warnings():
@@ -313,3 +313,16 @@ def _unused_rules(collection: Collection, store: Store) -> Iterator[Finding]:
     for ref, rule in unused.items():
         message = f"{quoted(ref.text)} has admitted none of the {total:,} known URLs"
         yield Finding(ref.file, ref.line, rule.column, "warning", "no-known-url", message)
+
+
+_HTTP_PASSWORD = "HTTPAUTH_PASS"
+
+
+def _http_auth_warning(settings: Mapping[str, object]) -> str | None:
+    """Return a warning about the password of Scrapy's HTTPAUTH_ settings if it is for every host; else None."""
+    if not settings.get(_HTTP_PASSWORD) or settings.get("HTTPAUTH_DOMAIN"):
+        return None
+    return (
+        f"{_HTTP_PASSWORD} is sent to every host that a link leads to, because HTTPAUTH_DOMAIN is None or not set;"
+        " name the domain that the password is for"
+    )
