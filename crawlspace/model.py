@@ -191,6 +191,8 @@ class UrlState(Struct, gc=False):
     """16 bytes over the normalised text; not None if and only if the document belongs in the index."""
     canonical: int | None = None
     """Key of the canonical URL named by the page, if that is another page."""
+    simhash: bytes | None = None
+    """Signature of the text with that checksum (`simhash.py`); None: it has no near duplicates."""
     indexed: bool = False
     """The index has the document, or will have it once the outbox is drained."""
     duplicate_of: int | None = None

@@ -22,6 +22,16 @@ MESSAGE = 2048
 """Maximal characters of a sentence."""
 HIDDEN = "…"
 """Replaces credentials and cut-off text."""
+IDEOGRAPHS = (
+    "\u3005-\u3007\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u318f\u31a0-\u31bf\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
+)
+"""Chinese, Japanese and Korean, for a set of characters in a pattern: of these languages, each character is a word of the index."""
+SOUTH_EAST_ASIAN = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u109a-\u109d\u1780-\u17d3\u17d7\u17dc\u17dd"
+    "\uaa60-\uaa76\uaa7a-\uaa7f"
+)
+"""The same of Thai, Lao, Myanmar and Khmer: letters and the marks around them."""
 
 
 def printable(value: object, *, most: int = EXCERPT) -> str:

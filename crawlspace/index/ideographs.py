@@ -23,6 +23,8 @@ import re
 from functools import lru_cache
 from unicodedata import normalize
 
+from crawlspace.text import IDEOGRAPHS, SOUTH_EAST_ASIAN
+
 OPEN, CLOSE = "\U000e0002", "\U000e0003"
 """Marks around the words found in a snippet until it is shown."""
 
@@ -31,16 +33,6 @@ _BYTES, _HIGH_BYTES, _FIRST_HIGH = 0xE0100, 0xE0020, 0xC0
 """Characters for the bytes of UTF-8: FTS5 reads no other range as white space, and no text has a run of them."""
 _LONGEST = _FIRST_HIGH - 1
 """Characters of a normalised word; a longer one stays as it is."""
-
-_IDEOGRAPHS = (
-    "\u3005-\u3007\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u318f\u31a0-\u31bf\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
-)
-_SOUTH_EAST_ASIAN = (
-    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u109a-\u109d\u1780-\u17d3\u17d7\u17dc\u17dd"
-    "\uaa60-\uaa76\uaa7a-\uaa7f"
-)
-"""Thai, Lao, Myanmar, Khmer: letters and the marks around them."""
 
 _LEFT_OUT = "\xad\u200b-\u200d\u2060-\u2064\u2066-\u2069\ufeff"
 """FTS5 reads the signs of direction of Unicode 6.3 as letters, the others as white space."""
@@ -52,7 +44,7 @@ _LETTERS = (
     "\U0001d400-\U0001d7ff"
 )
 _IN_WORDS = f"[{_LETTERS}{_LEFT_OUT}{_BEGIN}]"
-_WORD = rf"(?:[^\W_{_IDEOGRAPHS}{_SOUTH_EAST_ASIAN}{_LETTERS}]|[\u0300-\u036f])"
+_WORD = rf"(?:[^\W_{IDEOGRAPHS}{SOUTH_EAST_ASIAN}{_LETTERS}]|[\u0300-\u036f])"
 _KANA, _VOICED, _SYMBOLS = (
     "\uff66-\uff9d",
     "\u3099\u309a",
@@ -64,7 +56,7 @@ _FIRST = re.compile(
     f"|[\u3046\u304b-\u3072\u30a6\u30ab-\u30f2][{_VOICED}]"
     f"|[{_SYMBOLS}]"
     "|[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?"
-    f"|(?<=[{_IDEOGRAPHS}])[{_VARIATIONS}]"
+    f"|(?<=[{IDEOGRAPHS}])[{_VARIATIONS}]"
     f"|({_IN_WORDS}(?:{_WORD}|{_IN_WORDS})*+)"
 )
 """Characters of languages without spaces, of which each is a word of the index, with the marks that belong to them; or, as a group, the
@@ -76,7 +68,7 @@ _REMOVED = re.compile(f"(?:(?!\u200c)[{_LEFT_OUT}{_BEGIN}{_VARIATIONS}])|(?<![{_
 
 SEPARATOR = "\x1f"
 MARK = "\U000ffffd"
-_RUNS = re.compile(f"([{_IDEOGRAPHS}]+|[{_SOUTH_EAST_ASIAN}]+)")
+_RUNS = re.compile(f"([{IDEOGRAPHS}]+|[{SOUTH_EAST_ASIAN}]+)")
 _COMMON = bytes(byte for byte in range(256) if byte < 0xE0 or byte == 0xE2)
 """Bytes of UTF-8 that no character of these languages begins with. Looking for others is several times as fast as a pattern."""
 _ALSO_NORMALISED = (*"\xaa\xad\xb2\xb3\xb9\xba\u0132\u0133\u200b\u200c\u200d",)
@@ -104,7 +96,7 @@ _AS_LETTERS = {code: at + code - block[0] for block, at in _BLOCKS for code in b
 _AS_SIGNS = {at + code - block[0]: code for block, at in _BLOCKS for code in block}
 _SIGNS = "\U000ff000-\U000ff31f"
 _ANY_SIGN = re.compile(f"[{_SIGNS}]")
-_WORDS = re.compile(f"[{_IDEOGRAPHS}{_SOUTH_EAST_ASIAN}{_SIGNS}]+")
+_WORDS = re.compile(f"[{IDEOGRAPHS}{SOUTH_EAST_ASIAN}{_SIGNS}]+")
 
 
 def separated(text: str) -> str:

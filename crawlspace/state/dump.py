@@ -32,7 +32,7 @@ from crawlspace.state.store import MetaStore
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
 
-FORMAT = 3
+FORMAT = 4
 """Format of the records: changed whenever a kind or a field is added, changed or removed."""
 NOT_KEPT = ("moving", "born", "durable", "sessions")
 """Names of metadata about the store, not its contents; each kind of store keeps sessions differently."""
@@ -70,7 +70,9 @@ class UrlRecord(UrlState, array_like=True, tag="URLs"):
     text: str | None = None
     """Of its checksum; where several URLs share that, stored with the representative of their group."""
     alternate_in: bytes | None = None
-    """The group of the canonical page of which it is an alternate."""
+    """The group of the canonical page of which it is an alternate, or in which it is a near duplicate."""
+    near: bool = False
+    """It is a near duplicate in that group."""
     representative: bool = False
     """It represents its group although another URL has a better rank."""
     left: bool = False

@@ -2,7 +2,8 @@
 
 A page that names another one as its canonical page is an alternate of it, as long as that one has a document and names no other page itself.
 An alternate is never the canonical page of others, so the representative always has the group's own checksum. The other members with that
-checksum are noted on its document; an alternate with another text is no duplicate of it, although it is not indexed.
+checksum are noted on its document; an alternate with another text is no duplicate of it, although it is not indexed. Near duplicates are
+alternates that are noted (`near_duplicates.py`).
 
 Within a host the smallest rank wins: https before http, whichever was found first, then fewer redirects and shorter paths. Between hosts the
 indexed one stays: a page of another host replaces it only when it has left the group (gone, redirected, another text, excluded) or becomes
@@ -76,16 +77,20 @@ NO_MEMBERS = GroupRanking(None, ())
 
 
 def rank_members(
-    members: Iterable[UrlState], alternates: Collection[int] = (), *, representative: int | None = None
+    members: Iterable[UrlState],
+    alternates: Collection[int] = (),
+    *,
+    near: Collection[int] = (),
+    representative: int | None = None,
 ) -> GroupRanking:
-    """Return the ranking of a group with these members; `alternates` are the ids of alternates.
+    """Return the ranking of a group with these members; `alternates` are the ids of alternates, of which `near` are near duplicates.
 
     `representative` is the id of the present one, whether it is still a member or not.
     """
     group = list(members)
     named = {member.canonical for member in group if member.canonical is not None}
     group.sort(key=lambda member: group_order(member, named, alternate=member.id in alternates))
-    own = [member for member in group if member.checksum == group[0].checksum]
+    own = [member for member in group if member.checksum == group[0].checksum or member.id in near]
     return ranking_of([member.id for member in own], representative=_representative(own, alternates, representative))
 
 

@@ -13,7 +13,7 @@ FOUND = ("id", "key", "url", "site", "redirects", "rank", "host_as_written", "di
 """Set when a URL is found; they never change."""
 COMPUTED = ("lease_until", "indexed", "duplicate_of", "inherited", "depth_from", "ordered")
 """Computed by the store."""
-MERGED = ("depth", "checksum", "canonical", "archived")
+MERGED = ("depth", "checksum", "canonical", "simhash", "archived")
 """Those of a change and those that are stored are merged (`Change`)."""
 WRITTEN = tuple(name for name in FIELDS if name not in {*FOUND, *COMPUTED, *MERGED})
 """Written as in a change."""

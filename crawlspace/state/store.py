@@ -100,9 +100,10 @@ class ResultStore(Protocol):
     def lost_links(self, ids: Collection[int]) -> set[int]:
         """Return those of the pages that link to a URL that is not stored any more."""
 
-    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None, simhash: bytes | None = None) -> bool:
         """Whether a document of this URL, with that checksum and naming the page of that key, would not be the only one of its group:
-        another URL has one with the checksum, or the named page has one and names none itself."""
+        another URL has one with the checksum, or the named page has one and names none itself, or a text with that signature would join
+        the group of near duplicates that another URL represents."""
 
     def health(self, site: str) -> Health:
         """Return how a site has answered; that of a new site where nothing is known."""

@@ -46,7 +46,22 @@ new_ones = st.lists(new_urls, max_size=2)
 links = st.none() | st.lists(places.map(key), max_size=4)
 fields = st.sampled_from([{}, {"c": "red"}, {"c": "blue", "d": "1"}, {"c": "green"}])
 times = st.integers(0, 50).map(lambda seconds: NOW + seconds)
-checksums = st.sampled_from([None, b"one", b"one", b"two", b"three"])
+checksums = st.sampled_from([None, b"one", b"one", b"two", b"three", b"near one", b"near both", b"near two", b"far"])
+
+
+def _signature(simhash: int) -> bytes:
+    return simhash.to_bytes(8, "little") + (500).to_bytes(4, "little") + bytes(64)
+
+
+SIGNATURES = {
+    b"one": _signature(0),
+    b"near one": _signature(0b11),
+    b"near both": _signature(0b1111),
+    b"near two": _signature(0b111111 | 1 << 50),
+    b"two": _signature(0b11111111),
+    b"far": _signature((1 << 64) - 1),
+}
+"""By checksum: within a distance of 3, each is near its neighbour only, and `three` and `far` near none."""
 canonicals = st.none() | places.map(key)
 seldom = st.integers(0, 4).map(lambda n: n == 0)
 healths = st.dictionaries(

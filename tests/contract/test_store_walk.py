@@ -17,8 +17,10 @@ from msgspec import structs
 
 from crawlspace.document import Document, IndexOrder
 from crawlspace.model import NewUrl, Queue, State, UrlState
+from crawlspace.simhash import is_near
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth
+from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
@@ -27,6 +29,7 @@ from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, SINKS, key, new
 from tests.contract.drawn import (
     PLACES,
+    SIGNATURES,
     SITES,
     Lying,
     archived,
@@ -124,6 +127,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         self.began: int | None = None
         """When the run began; None for one that does not end."""
         self.store = self.reopened()
+        self.both(lambda store: store.set_meta(NEAR_META, "3"))
         self.both(lambda store: store.discover([new(place) for place in PLACES[:8]], now=NOW))
 
     def teardown(self) -> None:
@@ -182,7 +186,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
             if not known:
                 continue
             state = known[place % len(known)]
-            edited = structs.replace(state, **(edit if stale else {**edit, "depth": state.depth}))
+            edited = _signed(structs.replace(state, **(edit if stale else {**edit, "depth": state.depth})))
             sampled = [link._replace(page=state.id) for link in refused if keys is not None and edited.refused and not forget]
             changes.append(Change(edited, document, keys, discovered, forget, keep, sampled, edited.archived))
         self.both(lambda store: store.record(changes, now=now, health=health))
@@ -196,7 +200,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
             if found is None:
                 return None
             edit, document, forget = found
-            return Change(structs.replace(state, **edit), document, forget=forget)
+            return Change(_signed(structs.replace(state, **edit)), document, forget=forget)
 
         self.both(lambda store: store.revise([4711, *made], change, now=now))
 
@@ -214,13 +218,13 @@ class StoreWalk(ArchiveSteps, SinkSteps):
 
     @rule(
         pages=st.lists(
-            st.tuples(places, st.sampled_from([None, b"one", b"two", b"three", b"four"]), canonicals), min_size=2, max_size=6
+            st.tuples(places, st.sampled_from([None, b"three", b"four", *SIGNATURES]), canonicals), min_size=2, max_size=6
         )
     )
     def pages_with_canonicals(self, pages: list[tuple[str, bytes | None, int | None]]) -> None:
         """Pages that name each other, which single outcomes seldom make."""
         changes = [
-            Change(structs.replace(state, checksum=checksum, canonical=canonical, state=State.DONE), Document("", text=url))
+            Change(_signed(structs.replace(state, checksum=checksum, canonical=canonical, state=State.DONE)), Document("", text=url))
             for url, checksum, canonical in pages
             if (state := self.model.get(new(url).url)) is not None
         ]
@@ -283,14 +287,14 @@ class StoreWalk(ArchiveSteps, SinkSteps):
 
     @rule(
         urls=st.lists(places, min_size=2, max_size=6, unique=True),
-        checksum=st.sampled_from([b"one", b"two"]),
+        checksum=st.sampled_from([b"one", b"two", b"near both"]),
         text=st.sampled_from("stu"),
     )
     def equal_pages(self, urls: list[str], checksum: bytes, text: str) -> None:
         """Groups with many members, which single outcomes seldom make."""
         wanted = {new(url).url for url in urls}
         changes = [
-            Change(structs.replace(state, checksum=checksum, state=State.DONE), Document("", text=text))
+            Change(_signed(structs.replace(state, checksum=checksum, state=State.DONE)), Document("", text=text))
             for state in self.model.urls()
             if state.url in wanted
         ]
@@ -334,6 +338,13 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         self.both(lambda store: (store.counts(), store.refused_links(), store.refused_links(page=3)))
         self.both(lambda store: [store.is_duplicate(n, checksum=b"one", canonical=key(PLACES[n])) for n in range(5)])
         self.both(lambda store: [store.is_duplicate(n, checksum=b"two", canonical=None) for n in range(5)])
+        self.both(
+            lambda store: [
+                store.is_duplicate(n, checksum=b"", canonical=None, simhash=simhash)
+                for n in range(5)
+                for simhash in SIGNATURES.values()
+            ]
+        )
         self.both(lambda store: [(store.due(site), store.health(site)) for site in (*SITES, "new.example:80")])
         self.both(lambda store: store.documents([*SITES, "new.example:80"]))
         self.both(lambda store: [(store.host_count(host), store.known_of_host(host)) for host in ("a.example", "b.example")])
@@ -355,8 +366,8 @@ class StoreWalk(ArchiveSteps, SinkSteps):
             if state.duplicate_of is not None:
                 representative = states[state.duplicate_of]
                 assert representative.indexed
-                named = {page.checksum for page in states.values() if page.key == state.canonical and page.canonical is None}
-                assert representative.checksum in {state.checksum, *named}
+                named = [page for page in states.values() if page.key == state.canonical and page.canonical is None]
+                assert any(_is_same(representative, page) for page in (state, *named))
 
     @invariant()
     def nothing_is_left_lying(self) -> None:
@@ -434,6 +445,18 @@ class RedisWalk(StoreWalk):
                 assert isinstance(entry, bytes)
                 counted[checksum] += int(entry.partition(b":")[0])
         assert +counted == Counter(state.checksum for state in rows.values() if state.checksum is not None)
+
+
+def _signed(state: UrlState) -> UrlState:
+    """Return the state with the signature of its text."""
+    return structs.replace(state, simhash=SIGNATURES.get(state.checksum or b""))
+
+
+def _is_same(representative: UrlState, page: UrlState) -> bool:
+    if representative.checksum == page.checksum:
+        return True
+    signatures = representative.simhash, page.simhash
+    return None not in signatures and is_near(signatures[0] or b"", signatures[1] or b"", 3)
 
 
 def _outbox(store: Store, *, sink: str) -> object:

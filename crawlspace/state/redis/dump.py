@@ -150,8 +150,9 @@ class RedisSide:
 
     def _whole(self, states: Sequence[UrlState]) -> Iterator[UrlRecord]:
         ids = [state.id for state in states]
-        links, documents, alternates, link_metadata, pages, marks = (
-            self._get(key, ids) for key in (Key.LINKS, Key.DOCUMENT, Key.ALTERNATE, Key.LINK_METADATA, Key.BY, Key.MARK)
+        links, documents, alternates, near, link_metadata, pages, marks = (
+            self._get(key, ids)
+            for key in (Key.LINKS, Key.DOCUMENT, Key.ALTERNATE, Key.NEAR, Key.LINK_METADATA, Key.BY, Key.MARK)
         )
         left = self._store.left_to_others(ids)
         groups = {state.id: alternates.get(state.id, state.checksum) for state in states if state.checksum is not None}
@@ -168,6 +169,7 @@ class RedisSide:
                 document,
                 _text(texts.get(brings.get(id, b""))),
                 alternates.get(id),
+                id in near,
                 state.indexed and representatives.get(groups[id]) == str(id).encode(),
                 id in left,
                 _text(link_metadata.get(id)),
@@ -226,7 +228,9 @@ class RedisSide:
             "move_part",
             before=self._mark,
             mark=now,
-            urls=[(one.id, _row(one), one.site, one.alternate_in and raw(one.alternate_in), one.indexed) for one in urls],
+            urls=[
+                (one.id, _row(one), one.site, one.alternate_in and raw(one.alternate_in), one.indexed, one.near) for one in urls
+            ],
             waits=[(one.site, one.wait_until, one.wait_s) for one in sites],
             commands=list(_commands(batch)),
         ):
@@ -338,6 +342,7 @@ def _row(url: UrlRecord) -> list[object]:
         key=number(url.key),
         checksum=None if url.checksum is None else raw(url.checksum),
         canonical=None if url.canonical is None else number(url.canonical),
+        simhash=None if url.simhash is None else raw(url.simhash),
         fields_mark=number(url.fields_mark) if url.fields_mark else None,
     )
     return list(row.values())

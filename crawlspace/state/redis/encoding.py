@@ -75,6 +75,7 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     """False for NOBODY, because 0 is true in Lua; else as in UrlState."""
     fields_mark: msgspec.Raw = NOTHING
     detail: str | None = None
+    simhash: msgspec.Raw = NOTHING
 
 
 _read_row = msgspec.msgpack.Decoder(Row).decode
@@ -214,9 +215,9 @@ _NOT_IN_ROW = ("id", "site", "inherited", "indexed", "duplicate_of")
 """The fields of a reply that are not in the record of the URL."""
 _POSITIONS = {name: position for position, name in enumerate((*Row.__struct_fields__, *_NOT_IN_ROW))}
 _in_order = itemgetter(*(_POSITIONS[name] for name in FIELDS))
-_URL, _KEY, _RANK, _LEASE_UNTIL, _CHECKSUM, _CANONICAL, _REQUESTED_BY, _FIELDS_MARK, _ARCHIVED, _INHERITED = map(
+_URL, _KEY, _RANK, _LEASE_UNTIL, _CHECKSUM, _CANONICAL, _REQUESTED_BY, _FIELDS_MARK, _ARCHIVED, _SIMHASH, _INHERITED = map(
     _POSITIONS.__getitem__,
-    ("url", "key", "rank", "lease_until", "checksum", "canonical", "requested_by", "fields_mark", "archived", "inherited"),
+    ("url", "key", "rank", "lease_until", "checksum", "canonical", "requested_by", "fields_mark", "archived", "simhash", "inherited"),
 )
 
 
@@ -242,6 +243,7 @@ def _state_of(id: int, row: Row, site: str, representative: int, inherited: str 
         values[_LEASE_UNTIL] = leased_until
     values[_CHECKSUM] = None if checksum is NOTHING else bytes_of(checksum)
     values[_CANONICAL] = None if canonical is NOTHING else number_of(canonical)
+    values[_SIMHASH] = None if values[_SIMHASH] is NOTHING else bytes_of(values[_SIMHASH])
     values[_REQUESTED_BY] = _REQUESTERS[values[_REQUESTED_BY]]
     values[_FIELDS_MARK] = 0 if fields_mark is NOTHING else number_of(fields_mark) or 0
     return UrlState(*_in_order(values))
@@ -352,6 +354,7 @@ def _fields_of(state: UrlState, archived: int | None) -> list[object]:
     row[_ARCHIVED] = False if archived == NOWHERE else archived
     row[_CHECKSUM] = None if state.checksum is None else raw(state.checksum)
     row[_CANONICAL] = None if state.canonical is None else number(state.canonical)
+    row[_SIMHASH] = None if state.simhash is None else raw(state.simhash)
     row[_REQUESTED_BY] = int(state.requested_by) or False
     row[_FIELDS_MARK] = number(state.fields_mark) if state.fields_mark else None
     return row

@@ -166,9 +166,10 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
     def drop_inherited(self) -> None:
         self.inheritance.drop()
 
-    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None, simhash: bytes | None = None) -> bool:
         key = None if canonical is None else number(canonical)
-        return bool(self.server.call("is_duplicate", id=id, checksum=raw(checksum), canonical=key))
+        text = None if simhash is None else raw(simhash)
+        return bool(self.server.call("is_duplicate", id=id, checksum=raw(checksum), canonical=key, simhash=text))
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return set(self.server.call("lost_links", ids=list(ids)))

@@ -31,6 +31,7 @@ from crawlspace.state.dump import (
 from crawlspace.state.site_health import Health, signatures_of
 from crawlspace.state.sqlite import links, rows
 from crawlspace.state.sqlite.file import CrawlLock, SqliteFile
+from crawlspace.state.sqlite.near_duplicates import SqliteNearTexts
 from crawlspace.state.sqlite.rows import pack_document, pack_whole, unpack_document, unpack_whole
 from crawlspace.state.sqlite.schema import NAMES_A_PAGE, readable
 from crawlspace.state.sqlite.sites import scheme_bit, set_unreachable
@@ -47,10 +48,11 @@ _SITES = (
     " FROM site LEFT JOIN unreachable ON unreachable.site = site.id ORDER BY site.site"
 )
 _KEPT = (
-    "SELECT links.targets, document.body, content.text, iif(url.alternate, url.grp, NULL), url.indexed AND representative.grp IS NOT NULL,"
+    "SELECT links.targets, document.body, content.text, iif(url.alternate, url.grp, NULL),"
+    " ifnull(url.alternate = 1 AND url.checksum <> url.grp, 0), url.indexed AND representative.grp IS NOT NULL,"
     " url.left_behind, link_metadata.fields, inheritance.page, inheritance.mark FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
     " LEFT JOIN links ON links.id = url.id LEFT JOIN document ON document.id = url.id"
-    " LEFT JOIN content ON content.checksum = url.checksum AND (url.indexed OR url.alternate = 2)"
+    " LEFT JOIN content ON content.checksum = url.checksum AND (url.indexed OR url.checksum <> url.grp)"
     " LEFT JOIN representative ON representative.grp = url.grp"
     " LEFT JOIN link_metadata ON link_metadata.id = url.id LEFT JOIN inheritance ON inheritance.id = url.id"
 )
@@ -136,10 +138,10 @@ class SqliteSide:
         pages, after = "SELECT id FROM url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", 0
         while ids := [id for (id,) in db.execute(pages, (after, _PAGE))]:
             for state, row in zip(rows.by_ids(db, ids), db.execute(readable(_KEPT, db), (integers(ids),)), strict=True):
-                links, body, text, alternate_in, representative, left, *inherited = row
+                links, body, text, alternate_in, near, representative, left, *inherited = row
                 document = None if body is None else unpack_document(body, url="", text="", duplicates=[])
                 state.lease_until = None
-                kept = links or b"", document, text, alternate_in, bool(representative), bool(left), *inherited
+                kept = links or b"", document, text, alternate_in, bool(near), bool(representative), bool(left), *inherited
                 yield UrlRecord(*(*structs.astuple(state), *kept))
             after = ids[-1]
 
@@ -186,7 +188,7 @@ class SqliteSide:
 
     def _add_url(self, db: apsw.Connection, one: UrlRecord, tally: Tally) -> None:
         site, group = self._sites.find_or_add(db, one.site), one.alternate_in or one.checksum
-        alternate = 0 if one.alternate_in is None else 1 if one.alternate_in == one.checksum else 2
+        alternate = 0 if one.alternate_in is None else 1 if one.near or one.alternate_in == one.checksum else 2
         values = [getattr(one, name) for name in _COLUMNS]
         db.execute(_ADD_URL, (*values, site, group, alternate, one.left, one.key, group))
         if one.canonical is not None and group is not None:
@@ -198,6 +200,8 @@ class SqliteSide:
             db.execute("INSERT INTO document VALUES (?, ?)", (one.id, pack_document(one.document)))
         if one.text is not None:
             db.execute("INSERT OR IGNORE INTO content (checksum, text) VALUES (?, ?)", (one.checksum, one.text))
+        if one.checksum is not None and one.simhash is not None and one.alternate_in is None:
+            SqliteNearTexts(db).lead(one.checksum, one.simhash)
         if one.representative:
             db.execute("INSERT INTO representative VALUES (?, ?)", (group, one.id))
         if one.link_metadata is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import apsw
 
@@ -68,16 +69,33 @@ def assign_groups(db: apsw.Connection, pages: Mapping[int, ChangedUrl]) -> list[
         if (page.checksum if page.canonical is None else None) != (page.old_checksum if page.old_canonical is None else None)
     }
     affected = [one for one in _pages_naming(db, changed) if one.id not in pages]
+    for page in pages.values():  # as if none were alternates: the canonical pages of others are none
+        was_near = page.old_alternate == 1 and page.old_grp != page.old_checksum
+        is_near = was_near and page.checksum == page.old_checksum and page.simhash is not None
+        page.grp, page.alternate = (page.old_grp, 1) if is_near else (page.checksum, 0)
     named = {page.canonical for page in pages.values() if page.canonical is not None and page.checksum is not None}
     named.update(one.canonical for one in affected)
     groups = _canonical_groups(db, named, pages) if named else {}
     for page in pages.values():
         group = None if page.canonical is None or page.checksum is None else groups.get(page.canonical)
-        page.grp, page.alternate = group or page.checksum, _alternate_code(page.checksum, group)
+        if group is not None:
+            page.grp, page.alternate = group, _alternate_code(page.checksum, group)
     for one in affected:
         group = groups.get(one.canonical)
         one.grp, one.alternate = group or one.checksum, _alternate_code(one.checksum, group)
     return [one for one in affected if (one.grp, one.alternate) != (one.old_grp, one.old_alternate)]
+
+
+class MovedUrl(NamedTuple):
+    """A stored URL that changes its group."""
+
+    id: int
+    key: int
+    canonical: int | None
+    site: int
+    indexed: int
+    grp: bytes
+    checksum: bytes
 
 
 @dataclass(slots=True)
@@ -108,19 +126,26 @@ class Groups:
         self._db = db
         self._tally = tally
         self._touched: dict[bytes, _Touched] = {}
+        self._moved: set[bytes] = set()
+        """Groups that `move` has changed."""
 
     def look_up(self, checksums: Collection[bytes]) -> None:
         """Read the groups that will change: most are new, which one query shows for all."""
-        self._touched = {checksum: _Touched([], NO_MEMBERS) for checksum in checksums}
+        self._touched = self._read(checksums)
+
+    def _read(self, checksums: Collection[bytes]) -> dict[bytes, _Touched]:
+        touched = {checksum: _Touched([], NO_MEMBERS) for checksum in checksums}
         known = {checksum: _read_best(best) for checksum, best in self._db.execute(_BEST_OF_ALL, (blobs(sorted(checksums)),))}
         representatives = dict(self._db.execute(_REPRESENTATIVES, (blobs(list(known)),))) if known else {}
         for checksum, best in known.items():
             representative = representatives.get(checksum)
-            self._touched[checksum] = _Touched([id for id, _ in best], _ranked(best, representative), representative)
+            touched[checksum] = _Touched([id for id, _ in best], _ranked(best, representative), representative)
+        return touched
 
     def leave(self, checksum: bytes, id: int, canonical: int | None) -> None:
         group = self._touched[checksum]
         group.left.add(id)
+        group.joined.discard(id)
         if canonical is not None:
             group.names.add(canonical)
 
@@ -130,6 +155,32 @@ class Groups:
         group.names.add(key)
         if canonical is not None:
             group.names.add(canonical)
+
+    def touched(self) -> list[bytes]:
+        """Return the groups that the transaction changes."""
+        return list(self._touched)
+
+    def before(self, checksum: bytes) -> int | None:
+        """Return the representative of a group before the transaction."""
+        if checksum not in self._touched:
+            self._touched |= self._read([checksum])
+        return self._touched[checksum].before.representative
+
+    def move(self, row: MovedUrl, into: bytes, alternate: int) -> None:
+        """Move a stored URL to another group, after all rows are written: a near duplicate, or an alternate of one."""
+        for group in (row.grp, into):
+            if group not in self._touched:
+                self._touched |= self._read([group])
+        self.leave(row.grp, row.id, row.canonical)
+        self.join(into, row.id, key=row.key, canonical=row.canonical)
+        self._moved |= {row.grp, into}
+        self._tally.documents[row.site] -= row.indexed
+        self._db.execute(
+            "UPDATE url SET grp = ?, alternate = ?, indexed = 0, named = 0 WHERE id = ?", (into, alternate, row.id)
+        )
+        for group, key in ((row.grp, row.canonical), (into, row.canonical), (into, row.key)):
+            if key is not None:
+                self._db.execute(_NAME, (group, key))
 
     def is_alone(self, checksum: bytes, id: int) -> bool:
         """Return whether a URL joined a group as its only member: then its row can be written as the representative's at once."""
@@ -213,6 +264,8 @@ class Groups:
 
     def _needs_mark(self, checksum: bytes, now: GroupRanking, before: GroupRanking) -> bool:
         group = self._touched[checksum]
+        if now.representative is not None and checksum in self._moved:
+            return True
         if now.representative is None or group.few() == {now.representative} == group.joined:
             return False
         return now.representative != before.representative or now.representative in group.joined
@@ -234,20 +287,20 @@ def _canonical_groups(db: apsw.Connection, keys: Iterable[int], pages: Mapping[i
     """Return the groups of the canonical pages with these keys that exist after the transaction."""
     wanted = set(keys)
     found = [
-        (id, key, checksum)
-        for id, key, checksum in db.execute(
-            "SELECT id, key, checksum FROM carray(?) AS named CROSS JOIN url INDEXED BY url_key ON key = named.value"
+        (id, key, group)
+        for id, key, group in db.execute(
+            "SELECT id, key, grp FROM carray(?) AS named CROSS JOIN url INDEXED BY url_key ON key = named.value"
             " WHERE checksum IS NOT NULL AND canonical IS NULL",
             (integers(wanted),),
         )
         if id not in pages
     ]
     found += [
-        (page.id, page.key, page.checksum)
+        (page.id, page.key, page.grp)
         for page in pages.values()
-        if page.key in wanted and page.checksum is not None and page.canonical is None
+        if page.key in wanted and page.grp is not None and page.canonical is None
     ]
-    return {key: checksum for _, key, checksum in sorted(found, reverse=True)}
+    return {key: group for _, key, group in sorted(found, reverse=True)}
 
 
 def _alternate_code(checksum: bytes | None, group: bytes | None) -> int:

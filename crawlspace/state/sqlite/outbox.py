@@ -130,17 +130,18 @@ def drop_texts(db: apsw.Connection, ids: Sequence[int]) -> None:
     """Remove unneeded texts, so that the disk doesn't hold every page twice.
 
     These are texts without a waiting order whose page is the only one with its checksum and no alternate: a page that joins it later brings
-    the text along.
+    the text along. A near duplicate would not.
     """
     if ids:
         db.execute(
             "DELETE FROM content WHERE checksum IN ("
             " SELECT url.checksum FROM carray(?) AS sent CROSS JOIN url ON url.id = sent.value"
-            " WHERE url.checksum IS NOT NULL AND url.canonical IS NULL"
+            " WHERE url.checksum IS NOT NULL AND url.canonical IS NULL AND url.simhash IS NULL"
             " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.key = url.key AND outbox.url = url.url)"
             " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
             "  WHERE other.grp = url.grp AND other.alternate < 2 AND other.id <> url.id)"
-            " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_alternate WHERE other.checksum = url.checksum AND alternate = 2))",
+            " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_other_text"
+            "  WHERE other.checksum = url.checksum AND other.checksum <> other.grp))",
             (integers(ids),),
         )
 

@@ -29,24 +29,26 @@ from crawlspace.state.duplicates import (
 )
 from crawlspace.state.fields import WRITTEN
 from crawlspace.state.inherited_metadata import recorded_pages
+from crawlspace.state.near_duplicates import regroup
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.sqlite import inherited_metadata, links, outbox
 from crawlspace.state.sqlite.duplicates import AffectedAlternate, Groups, assign_groups
 from crawlspace.state.sqlite.links import Discovery
+from crawlspace.state.sqlite.near_duplicates import SqliteNearGroups, has_near_texts
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import pack_document
 from crawlspace.state.sqlite.transaction import ChangedUrl, Tally, Transaction, changed_urls, integers
 from crawlspace.status import UNCOUNTED
 
-_OF_ROW = ("depth", "checksum", "canonical", "indexed", "named", "grp", "alternate", "left_behind")
+_OF_ROW = ("depth", "checksum", "canonical", "simhash", "indexed", "named", "grp", "alternate", "left_behind")
 _UPDATE = (
     f"UPDATE url SET {', '.join(f'{column} = ?' for column in (*WRITTEN, *_OF_ROW))}, archived = nullif(ifnull(?, archived), 0),"
     " lease_until = NULL WHERE id = ?"
 )
 _NEW_TEXT = "UPDATE SET text = excluded.text"
 _IS_ALONE = (
-    "(SELECT count(*) FROM (SELECT 1 FROM url INDEXED BY url_group WHERE grp = excluded.checksum AND alternate < 2"
-    " UNION ALL SELECT 1 FROM url INDEXED BY url_alternate WHERE checksum = excluded.checksum AND alternate = 2 LIMIT 2)) = 1"
+    "(SELECT count(*) FROM (SELECT 1 FROM url INDEXED BY url_group WHERE grp = excluded.checksum AND checksum = grp"
+    " UNION ALL SELECT 1 FROM url INDEXED BY url_other_text WHERE checksum = excluded.checksum AND checksum <> grp LIMIT 2)) = 1"
 )
 """No other URL has a document with this checksum."""
 _written = attrgetter(*WRITTEN)
@@ -76,6 +78,7 @@ def record(
         pages = recorded_pages(changes, {row.id: row.key for row in batch.rows.values()})
         inherited = {row.id: row.inherited for row in batch.rows.values()}
         inherited_metadata.settle(db, pages, inherited, now=transaction.now, effects=transaction.effects)
+    batch.regroup_near(groups, tally)
     settlement, rankings = groups.settle(batch.documents.keys())
     batch.write_texts(rankings)
     return batch.follow(settlement, rankings), {id: (row.key, row.url) for id, row in batch.rows.items()}
@@ -167,6 +170,15 @@ class _Batch:
         if self._refused_links:
             links.replace_refused(self._db, self._refused_links)
 
+    def regroup_near(self, groups: Groups, tally: Tally) -> None:
+        """Update the groups of near duplicates, after all rows are written."""
+        if not any(row.simhash or row.old_simhash for row in self.rows.values()) and not has_near_texts(self._db):
+            return
+        changed = [row for row in self.rows.values() if row.grp is not None and (_moves(row) or row.simhash != row.old_simhash)]
+        ids = {*(row.id for row in changed), *(one.id for one in self._affected)}
+        near = SqliteNearGroups(self._db, groups, tally)
+        regroup(near, ids, near.leading_of(groups.touched()), near.within())
+
     def write_texts(self, rankings: Mapping[bytes, GroupRanking]) -> None:
         """Keep one text a checksum, as long as a URL with it may have to be pushed.
 
@@ -185,8 +197,8 @@ class _Batch:
         empty.update(row.old_checksum for row in self.rows.values() if row.old_alternate and row.old_checksum is not None)
         self._db.executemany(
             "DELETE FROM content WHERE checksum = ?1"
-            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ?1 AND alternate < 2)"
-            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_alternate WHERE checksum = ?1 AND alternate = 2)",
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ?1 AND checksum = grp)"
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_other_text WHERE checksum = ?1 AND checksum <> grp)",
             [(checksum,) for checksum in empty],
         )
 
@@ -217,9 +229,9 @@ class _Batch:
         before = row.old_refused if row.last is None else row.last.refused
         if change.refused_links or (before is not None and change.drops_refused_links):
             self._refused_links[row.id] = change.refused_links
-        checksum, canonical = new.checksum, new.canonical
+        checksum, canonical, simhash = new.checksum, new.canonical, new.simhash
         if checksum is not None and change.document is None:
-            checksum, canonical = row.checksum, row.canonical
+            checksum, canonical, simhash = row.checksum, row.canonical, row.simhash
         group_checksum = stored_checksum(new, checksum, indexed=bool(row.old_indexed), new=change.document is not None)
         if group_checksum != checksum:
             row.has_left_group = row.has_left_group or group_checksum is not None
@@ -234,6 +246,7 @@ class _Batch:
         elif change.document is not None:
             self.documents[row.id] = change.document
         row.checksum = checksum
+        row.simhash = None if checksum is None or checksum == held_checksum(row.id) else simhash
         status = row.old_status if row.last is None else row.last.status
         if new.depth != row.depth or leads_again(row.state, status, new.state, new.status):
             self._nearer.setdefault(row.id, max(new.depth, row.depth))
@@ -248,7 +261,7 @@ class _Batch:
         row.state, row.lease_until, row.canonical, row.last = new.state, None, canonical, new
 
     def _forget(self, row: ChangedUrl) -> None:
-        row.forgotten, row.checksum, row.canonical = True, None, None
+        row.forgotten, row.checksum, row.canonical, row.simhash = True, None, None, None
         if row.left_behind:
             row.left_behind, row.taken_back = 0, True
         if row.old_refused is not None or row.id in self._refused_links:

@@ -15,6 +15,7 @@ from crawlspace.model import Held, Requester, Source, State, UrlState
 from crawlspace.state.fields import FIELDS
 from crawlspace.state.link_keys import unpack_keys
 from crawlspace.state.refused_links import by_reason
+from crawlspace.state.sqlite.near_duplicates import is_near_duplicate
 from crawlspace.state.sqlite.schema import IS_FOLDED, readable
 from crawlspace.state.sqlite.transaction import integers, read_counts
 from crawlspace.state.views import Counts, FoldedUrl, KnownUrl
@@ -190,13 +191,15 @@ def left_to_others(db: apsw.Connection, ids: Collection[int]) -> set[int]:
     return {id for (id,) in rows}
 
 
-def is_duplicate(db: apsw.Connection, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+def is_duplicate(
+    db: apsw.Connection, id: int, *, checksum: bytes, canonical: int | None, simhash: bytes | None = None
+) -> bool:
     found = db.execute(
         "SELECT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ? AND alternate < 2 AND id <> ?)"
         " OR EXISTS (SELECT 1 FROM url INDEXED BY url_key WHERE key = ? AND checksum IS NOT NULL AND canonical IS NULL)",
         (checksum, id, canonical),
     )
-    return bool(found.get)
+    return bool(found.get) or (simhash is not None and is_near_duplicate(db, id, simhash))
 
 
 def lost_links(db: apsw.Connection, ids: Collection[int]) -> set[int]:

@@ -41,7 +41,10 @@ _HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"
 _IDS = "id IN (SELECT value FROM carray(?1))"
 _AT_ONCE = "next_fetch = min(?2, ifnull(fetched_at, ?2))"
 """As `at_once`."""
-_SHARED = "grp IS NOT NULL AND EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp AND other.id <> url.id)"
+_SHARED = (
+    "grp IS NOT NULL AND (simhash IS NOT NULL"
+    " OR EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp AND other.id <> url.id))"
+)
 
 _NOTED = f"""
     SELECT id, (SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
@@ -93,7 +96,7 @@ def _set(values: Values) -> str:
 
 
 def _sharing(db: apsw.Connection, ids: Sequence[int]) -> list[int]:
-    """Return the ids whose group has other members."""
+    """Return the ids whose group has other members, or may have near duplicates."""
     return [id for (id,) in db.execute(f"SELECT id FROM url WHERE {_IDS} AND {_SHARED}", (integers(ids),))]
 
 
@@ -200,7 +203,7 @@ def _drop_texts(db: apsw.Connection, ids: apsw.CArrayBinding | None) -> None:
     """Remove the texts of URLs whose group has no other members."""
     db.execute(
         f"DELETE FROM content WHERE checksum IN (SELECT checksum FROM url WHERE {_IDS} AND checksum IS NOT NULL)"
-        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_alternate WHERE url.checksum = content.checksum AND alternate = 2)",
+        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_other_text WHERE url.checksum = content.checksum AND url.checksum <> url.grp)",
         (ids,),
     )
 

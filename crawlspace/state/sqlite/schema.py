@@ -17,7 +17,7 @@ APPLICATION_ID = 0x63727365
 """In the header of every state file, so that another program's database is not mistaken for one: `crse`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
 """The ids in files of development versions, whose version numbers have other tables."""
-VERSION = 5
+VERSION = 6
 """Stored as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
 
 _WAITS_IN = (
@@ -32,6 +32,20 @@ _DUE_INDEX = """CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, 
 NAMES_A_PAGE = f"canonical <> {NO_PAGE} AND grp IS NOT NULL"
 """The condition of url_canonical: SQLite uses the index only if a statement repeats it."""
 _CANONICAL_INDEX = f"CREATE INDEX url_canonical ON url (canonical, grp) WHERE {NAMES_A_PAGE};"
+IS_NEAR = "alternate = 1 AND checksum <> grp"
+"""Whether a URL is in its group because its text is a near duplicate."""
+_OTHER_TEXT_INDEX = "CREATE INDEX url_other_text ON url (checksum) WHERE checksum <> grp;"
+"""A statement that is to use it must repeat its condition."""
+_NEAR_TABLES = """
+-- The signatures of the texts that lead a group which near duplicates may join, and the bands of their simhashes.
+CREATE TABLE near_text (checksum BLOB PRIMARY KEY, signature BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE near_band (
+    band     INTEGER NOT NULL,
+    simhash  INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    PRIMARY KEY (band, simhash, checksum)
+) STRICT, WITHOUT ROWID;
+"""
 IS_FOLDED = f"held = {int(Held.FOLDED)}"
 _FOLDED_INDEX = f"CREATE INDEX url_folded ON url (id) WHERE {IS_FOLDED};"
 
@@ -99,9 +113,9 @@ CREATE TABLE url (
     named           INTEGER NOT NULL DEFAULT 0,
     held            INTEGER,
     held_mark       INTEGER NOT NULL DEFAULT 0,
-    -- the checksum of its group: its own, or that of the canonical page of which it is an alternate
+    -- the checksum of its group: its own, that of the canonical page of which it is an alternate, or that of which its text is a near duplicate
     grp             BLOB,
-    -- 1 for an alternate of a page with the same checksum, 2 of one with another
+    -- 1 for an alternate of a page with the same checksum and for a near duplicate, 2 for an alternate of a page with another
     alternate       INTEGER NOT NULL DEFAULT 0,
     -- 1 when it has no document any more, but the index still has one of it, for another crawler
     left_behind     INTEGER NOT NULL DEFAULT 0,
@@ -122,6 +136,8 @@ CREATE TABLE url (
     ordered         INTEGER NOT NULL DEFAULT 0,
     -- details of an error in addition to its status
     detail          TEXT,
+    -- the signature of its text, see `simhash.py`
+    simhash         BLOB,
     -- the source a known URL waits in when due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- its queue while it is pending: in segments of 131,072 ids, in each by site, source and shift
@@ -136,7 +152,7 @@ CREATE INDEX url_pending ON url (segment, queue_number) WHERE state = 0 AND leas
 CREATE INDEX url_leased ON url (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX url_group ON url (grp, alternate, named DESC, rank, id) WHERE grp IS NOT NULL;
 {_CANONICAL_INDEX}
-CREATE INDEX url_alternate ON url (checksum) WHERE alternate = 2;
+{_OTHER_TEXT_INDEX}
 -- A held deletion may be that of a document that was left in the index for another collection.
 CREATE INDEX url_held ON url (id) WHERE held IS NOT NULL AND (indexed OR left_behind);
 {_FOLDED_INDEX}
@@ -146,6 +162,7 @@ CREATE INDEX url_orphaned ON url (id) WHERE orphaned IS NOT NULL;
 -- The representative of a group where that isn't the URL with the best rank, because that is a page of another host.
 CREATE TABLE representative (grp BLOB PRIMARY KEY, id INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
+{_NEAR_TABLES}
 -- URLs whose `next_fetch` is moved ahead, because they are deferred to the next run.
 CREATE TABLE deferred (id INTEGER PRIMARY KEY) STRICT;
 
@@ -247,10 +264,16 @@ ALTER TABLE set_aside RENAME TO deferred;
 DROP INDEX url_aside;
 CREATE INDEX url_alternate ON url (checksum) WHERE alternate = 2;
 """,
+    5: f"""
+ALTER TABLE url ADD COLUMN simhash BLOB;
+DROP INDEX url_alternate;
+{_OTHER_TEXT_INDEX}
+{_NEAR_TABLES}
+""",
 }
 """By version, the statements that make a file one of the next version. Readers may read an old one: in version 1 no schedule requested
 anything."""
-ADDED_COLUMNS = {4: ("site.shown", "url.detail", "unreachable.detail")}
+ADDED_COLUMNS = {4: ("site.shown", "url.detail", "unreachable.detail"), 6: ("url.simhash",)}
 """By version, the columns that files of earlier versions don't have: readers get NULL, see `readable`."""
 RENAMED = {5: {"alternate": "aside", "requested_by": "asked", "queue_number": "place", "representative": "incumbent"}}
 """By version, columns and tables with their names in files of earlier versions."""

@@ -102,6 +102,7 @@ class ChangedUrl:
     old_indexed: int
     old_grp: bytes | None
     old_alternate: int
+    old_simhash: bytes | None
     old_refused: str | None
     indexed: int
     named: int
@@ -110,6 +111,7 @@ class ChangedUrl:
     lease_until: int | None
     checksum: bytes | None
     canonical: int | None
+    simhash: bytes | None
     grp: bytes | None
     alternate: int
     left_behind: int

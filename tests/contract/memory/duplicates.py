@@ -19,11 +19,13 @@ from crawlspace.state.duplicates import (
     Settlement,
     canonical_page,
     held_checksum,
+    host_of,
     rank_members,
     settle,
     stays_in_index,
     stored_checksum,
 )
+from crawlspace.state.near_duplicates import NearPage, leading_text, regroup
 from tests.contract.memory.outbox import MemoryOutbox
 
 _Texts = tuple[str, str, list[Part]]
@@ -44,15 +46,109 @@ class Before:
     """Ids of URLs that leave their groups because their deletion is held and their page is no document any more."""
 
 
+class MemoryNearGroups:
+    """Near duplicates: see `NearGroups`. Everything is looked for among all rows."""
+
+    def __init__(self, rows: Mapping[int, UrlState], with_key: Callable[[int], Iterable[UrlState]]) -> None:
+        self._rows = rows
+        self._with_key = with_key
+        self.leading_texts: dict[bytes, bytes] = {}
+        self.groups: dict[int, bytes] = {}
+        """By id of a page, the group that has its text as a near duplicate."""
+        self.representatives: dict[bytes, int | None] = {}
+        """By group, before the transaction."""
+        self._texts: dict[int, bytes] = {}
+        """By the same ids, their texts."""
+
+    def canonical_of(self, row: UrlState) -> UrlState | None:
+        """Return the page of which a URL is an alternate."""
+        return None if row.canonical is None else canonical_page(self._with_key(row.canonical))
+
+    def group(self, row: UrlState) -> bytes:
+        assert row.checksum is not None
+        return self.groups.get(row.id, row.checksum)
+
+    def drop_changed(self) -> None:
+        """Drop pages that have another text by now, or no signature, or are alternates of a canonical page."""
+        for id, text in list(self._texts.items()):
+            row = self._rows.get(id)
+            if row is None or row.checksum != text or row.simhash is None or self.canonical_of(row) is not None:
+                del self._texts[id], self.groups[id]
+
+    def _pages(self) -> list[UrlState]:
+        return [row for row in self._rows.values() if row.checksum is not None and self.canonical_of(row) is None]
+
+    def _members(self, group: bytes) -> list[UrlState]:
+        rows = [row for row in self._rows.values() if row.checksum is not None]
+        return [row for row in rows if self.group(self.canonical_of(row) or row) == group]
+
+    def _page(self, row: UrlState, group: bytes) -> NearPage:
+        assert row.checksum is not None
+        named = any(other.canonical == row.key for other in self._members(group))
+        return NearPage(row.id, row.checksum, row.simhash, named, row.rank, host_of(row.site))
+
+    def signature(self, text: bytes) -> bytes | None:
+        return self.leading_texts.get(text)
+
+    def leading(self, signature: bytes, within: int) -> Iterable[tuple[bytes, bytes]]:
+        return self.leading_texts.items()
+
+    def lead(self, text: bytes, signature: bytes | None) -> None:
+        if signature is None:
+            self.leading_texts.pop(text, None)
+        else:
+            self.leading_texts[text] = signature
+
+    def group_of(self, text: bytes) -> bytes | None:
+        return next((self.groups[id] for id, own in self._texts.items() if own == text), None)
+
+    def page(self, id: int) -> tuple[bytes, NearPage] | None:
+        row = self._rows.get(id)
+        if row is None or row.checksum is None or self.canonical_of(row) is not None:
+            return None
+        return self.group(row), self._page(row, self.group(row))
+
+    def near_pages(self, group: bytes) -> list[NearPage]:
+        return [self._page(self._rows[id], group) for id, of in self.groups.items() if of == group]
+
+    def host_before(self, group: bytes, near: Iterable[NearPage]) -> str | None:
+        before = self.representatives.get(group)
+        pages = {row.id: row for row in self._pages() if self.group(row) == group}
+        return None if before is None or before not in pages else host_of(pages[before].site)
+
+    def first_of_host(self, group: bytes, host: str | None) -> NearPage | None:
+        pages = [self._page(row, group) for row in self._pages() if row.checksum == self.group(row) == group]
+        found = [page for page in pages if host in (None, page.host)]
+        return min(found, key=lambda page: (not page.named, page.rank, page.id), default=None)
+
+    def has_many(self, group: bytes, most: int) -> bool:
+        return sum(row.checksum == self.group(row) == group for row in self._pages()) > most
+
+    def move(self, text: bytes, group: bytes, into: bytes) -> None:
+        for row in self._pages():
+            if row.checksum == text and self.group(row) == group:
+                self.groups.pop(row.id, None)
+                self._texts.pop(row.id, None)
+                if into != text:
+                    self.groups[row.id], self._texts[row.id] = into, text
+
+
 class MemoryDuplicates:
     """`rows` are the store's own by id, `with_key` finds those with a key."""
 
     def __init__(
-        self, rows: Mapping[int, UrlState], with_key: Callable[[int], Iterable[UrlState]], *, outbox: MemoryOutbox
+        self,
+        rows: Mapping[int, UrlState],
+        with_key: Callable[[int], Iterable[UrlState]],
+        *,
+        outbox: MemoryOutbox,
+        within: Callable[[], int],
     ) -> None:
         self._rows = rows
         self._with_key = with_key
         self._outbox = outbox
+        self._within = within
+        self._near = MemoryNearGroups(rows, with_key)
         self._group: dict[int, bytes] = {}
         self._rankings: dict[bytes, GroupRanking] = {}
         self._documents: dict[int, Document] = {}
@@ -84,6 +180,11 @@ class MemoryDuplicates:
         now = self._rankings.get(checksum, NO_MEMBERS)
         return bool({now.representative, *now.noted} - {None, id})
 
+    def has_near(self, simhash: bytes, id: int) -> bool:
+        """Whether another URL represents the group that a text with this signature would join."""
+        text = leading_text(self._near, simhash, self._within())
+        return text is not None and self._rankings[text].representative != id
+
     def document(self, id: int) -> Document | None:
         """What is pushed for a URL, as it is now."""
         row = self._rows[id]
@@ -107,12 +208,12 @@ class MemoryDuplicates:
                 before.documents[row.id] = document
         return before
 
-    def change(self, old: UrlState, change: Change, before: Before) -> tuple[bytes | None, int | None, Held | None]:
-        """Take the document that a change brings, or drop the one that it takes out; return the row's checksum, canonical and `held`."""
+    def change(self, old: UrlState, change: Change, before: Before) -> dict[str, object]:
+        """Take the document that a change brings, or drop the one that it takes out; return the row's fields that follow."""
         checksum, canonical = None if change.forget else change.state.checksum, change.state.canonical
-        held = change.state.held
+        held, simhash = change.state.held, change.state.simhash
         if checksum is not None and change.document is None:
-            checksum, canonical = old.checksum, old.canonical
+            checksum, canonical, simhash = old.checksum, old.canonical, old.simhash
         group_checksum = stored_checksum(
             change.state,
             checksum,
@@ -135,7 +236,9 @@ class MemoryDuplicates:
             document = change.document
             self._documents[old.id] = replace(_copy_of(document), text="", markdown="", parts=[])
             before.new_texts[old.id] = document.text, document.markdown, list(document.parts)
-        return checksum, canonical, held
+        if checksum is None or checksum == held_checksum(old.id):
+            simhash = None
+        return {"checksum": checksum, "canonical": canonical, "simhash": simhash, "held": held}
 
     def settle(self, before: Before, effects: Effects) -> None:
         """Compute the groups and give the orders that follow."""
@@ -185,6 +288,8 @@ class MemoryDuplicates:
             row = self._rows.get(id)
             if row is None or row.checksum is None or row.canonical is not None or self._outbox.has(row.url):
                 continue
+            if row.simhash is not None:  # it may get near duplicates, which don't bring its text
+                continue
             if sum(other.checksum == row.checksum for other in self._rows.values()) == 1:
                 self._texts.pop(row.checksum, None)
 
@@ -206,21 +311,28 @@ class MemoryDuplicates:
             before.taken_back.add(old.id)
 
     def _regroup(self) -> None:
+        self._near.representatives = {group: ranking.representative for group, ranking in self._rankings.items()}
+        self._near.drop_changed()
+        regroup(self._near, list(self._rows), list(self._near.leading_texts), self._within())
         members: defaultdict[bytes, list[UrlState]] = defaultdict(list)
         alternate = set()
         self._group = {}
         for row in self._rows.values():
             if row.checksum is None:
                 continue
-            group = row.checksum
-            page = None if row.canonical is None else canonical_page(self._with_key(row.canonical))
-            if page is not None and page.checksum is not None:
-                group = page.checksum
+            page = self._near.canonical_of(row)
+            group = self._near.group(row if page is None else page)
+            if page is not None or row.id in self._near.groups:
                 alternate.add(row.id)
             self._group[row.id] = group
             members[group].append(row)
         self._rankings = {
-            group: rank_members(rows, alternate, representative=self._rankings.get(group, NO_MEMBERS).representative)
+            group: rank_members(
+                rows,
+                alternate,
+                near=self._near.groups.keys(),
+                representative=self._rankings.get(group, NO_MEMBERS).representative,
+            )
             for group, rows in members.items()
         }
 

@@ -19,6 +19,7 @@ from crawlspace.state.changes import HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN,
 from crawlspace.state.depths import leads_again
 from crawlspace.state.due_times import at_once
 from crawlspace.state.duplicates import canonical_page
+from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
@@ -57,7 +58,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         self._ids: dict[str, int] = {}
         self._sites: defaultdict[str, set[int]] = defaultdict(set)
         self._outbox = MemoryOutbox(sinks)
-        self._groups = MemoryDuplicates(self._urls, self._with_key, outbox=self._outbox)
+        self._groups = MemoryDuplicates(
+            self._urls, self._with_key, outbox=self._outbox, within=lambda: int(self.get_meta(NEAR_META) or 0)
+        )
         self._inheritance = MemoryInheritance(self._urls, self._with_key, self._links)
         self._last_id = 0
         self._deferred = Deferred()
@@ -187,8 +190,10 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
     def drop_inherited(self) -> None:
         self._inheritance.drop()
 
-    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None, simhash: bytes | None = None) -> bool:
         if canonical is not None and canonical_page(self._with_key(canonical)) is not None:
+            return True
+        if simhash is not None and self._groups.has_near(simhash, id):
             return True
         return self._groups.has_other(checksum, id)
 
@@ -354,7 +359,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
 
     def _apply(self, change: Change, batch: _TransactionEffects) -> None:
         old = self._urls[change.state.id]
-        checksum, canonical, held = self._groups.change(old, change, batch.before)
+        of_document = self._groups.change(old, change, batch.before)
         if change.refused_links or (old.refused is not None and change.drops_refused_links):
             batch.refused_links[old.id] = change.refused_links
         if change.forget:
@@ -376,9 +381,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
             archived=old.archived if change.archived is None else change.archived or None,
             ordered=old.ordered,
             lease_until=None,
-            checksum=checksum,
-            canonical=canonical,
-            held=held,
+            **of_document,
         )
         self._urls[new.id] = new
         if change.links is not None:

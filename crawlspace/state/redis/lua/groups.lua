@@ -113,7 +113,7 @@ function groups.remember(id, row)
   if was[id] == nil then
     was[id] = {
       checksum = row[CHECKSUM], canon = row[CANONICAL], key = row[KEY], url = row[URL], inherited = nil,
-      site = row[SITE],
+      site = row[SITE], simhash = row[SIMHASH],
     }
   end
 end
@@ -132,18 +132,34 @@ end
 
 function groups.named_key(group) return PREFIX.named .. group end    -- by key: how many members name it
 
--- The group of a URL, and whether it is an alternate there, by what is known of all URLs now.
+-- The id of the canonical page with a key, as `canonical_page`.
+function groups.canonical_page(key)
+  local page
+  for _, other in ipairs(url_keys.rows_with(key)) do
+    if rows[other][CHECKSUM] and not rows[other][CANONICAL] and (not page or other < page) then page = other end
+  end
+  return page
+end
+
+-- The group of a URL, whether it is an alternate there, and whether as a near duplicate, by what is known of all URLs now.
 function groups.group_now(id)
   local row = rows[id]
-  if not row or not row[CHECKSUM] then return nil, false end
-  if row[CANONICAL] then
-    local page
-    for _, other in ipairs(url_keys.rows_with(row[CANONICAL])) do
-      if rows[other][CHECKSUM] and not rows[other][CANONICAL] and (not page or other < page) then page = other end
-    end
-    if page then return rows[page][CHECKSUM], true end
-  end
-  return row[CHECKSUM], false
+  if not row or not row[CHECKSUM] then return nil, false, false end
+  local page = row[CANONICAL] and groups.canonical_page(row[CANONICAL])
+  if page then return groups.group_of_page(page), true, false end
+  local group = groups.group_of_page(id)
+  return group, group ~= row[CHECKSUM], group ~= row[CHECKSUM]
+end
+
+-- The group of a page that is no alternate of a canonical page: a near duplicate stays in its group while its text does.
+function groups.group_of_page(id)
+  local row, old = rows[id], was[id]
+  local stays = row[SIMHASH] and (not old or old.checksum == row[CHECKSUM])
+  return stays and near.of(id) or row[CHECKSUM]
+end
+
+function groups.each_changed(take)
+  for id in pairs(was) do take(id) end
 end
 
 -- The group a URL was in before this call.
@@ -187,7 +203,7 @@ function groups.rank_in(group, id, alternate)
   if rank < groups.HTTP and string.sub(row[URL], 1, 6) ~= "https:" then rank = rank + groups.HTTP end
   local named = call("HEXISTS", groups.named_key(group), row[KEY]) == 1
   return string.format(
-    "%d%d%09.0f%013.0f%d", alternate and 1 or 0, named and 0 or 1, rank, id, row[CHECKSUM] == group and 1 or 0
+    "%d%d%09.0f%013.0f%d", alternate and 1 or 0, named and 0 or 1, rank, id, (row[CHECKSUM] == group or near.of(id) == group) and 1 or 0
   )
 end
 
@@ -320,11 +336,12 @@ function groups.has_order(url)
   return false
 end
 
--- Remove unneeded texts: those of pages that are alone in their group and have been sent to the index.
+-- Remove unneeded texts: those of pages that are alone in their group and have been sent to the index. One that may get near duplicates is kept:
+-- they don't bring it.
 function groups.drop_texts(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
-    if row and row[CHECKSUM] and not row[CANONICAL] and not groups.has_order(row[URL]) and groups.entry_of(row[CHECKSUM]).urls == 1 then
+    if row and row[CHECKSUM] and not row[CANONICAL] and not row[SIMHASH] and not groups.has_order(row[URL]) and groups.entry_of(row[CHECKSUM]).urls == 1 then
       call("HDEL", keys.text, row[CHECKSUM])
     end
   end
@@ -420,27 +437,31 @@ end
 -- Update the groups after all changes, and give the orders that update the index.
 function groups.settle()
   local dirty = groups.concerned()
-  local before, moves, checksums = {}, {}, {}
+  local before, moves, checksums, may_be_near = {}, {}, {}, call("EXISTS", keys.near_text) == 1
   local function remember_ranking(group)
     if group and not before[group] then before[group] = groups.ranking(group) end
   end
   prefetch(dirty)
+  local changed = {}
   for _, id in ipairs(dirty) do
     local old, row = was[id], rows[id]
     local from, from_alternate = groups.group_before(id)
-    local to, to_alternate = groups.group_now(id)
+    local to, to_alternate, is_near = groups.group_now(id)
     remember_ranking(from)
     remember_ranking(to)
-    local same = from == to and from_alternate == to_alternate
+    local same = from == to and from_alternate == to_alternate and is_near == (near.of(id) ~= nil)
     if same and old and row then
       same = old.canon == row[CANONICAL] and old.checksum == row[CHECKSUM]
     end
-    if not same then moves[#moves + 1] = {id, from, to, to_alternate} end
+    if not same then moves[#moves + 1] = {id, from, to, to_alternate, is_near} end
+    if row and row[SIMHASH] then may_be_near = true end
+    if not same or (old and row and old.simhash ~= row[SIMHASH]) then changed[#changed + 1] = id end
     if old and old.checksum then checksums[old.checksum] = true end
   end
   groups.check(before, moves)
   for _, move in ipairs(moves) do
     if move[2] then groups.leave(move[2], move[1]) end
+    if near.of(move[1]) and not move[5] then near.leave(move[1], was[move[1]] and was[move[1]].checksum or rows[move[1]][CHECKSUM]) end
   end
   for _, move in ipairs(moves) do
     local id, to, alternate = move[1], move[3], move[4]
@@ -453,6 +474,7 @@ function groups.settle()
     end
     if to then groups.join(to, id, alternate) end
   end
+  if may_be_near then near.regroup(changed, before, remember_ranking) end
   local pushes, deletes, now_represents, represented, indexed, displaced = {}, {}, {}, {}, 0, 0
   for group, old in pairs(before) do
     if old.shared or groups.entry_of(group).members == "*" then representatives.settle(group, old.representative) end

@@ -1,6 +1,7 @@
 -- Moving a collection to here: see `state/redis/dump.py`. Each part is written together with the mark of the move's progress.
 
--- URLs as `{id, record, site, the group of the page of which it is an alternate, whether the index has its document}`. None is known yet.
+-- URLs as `{id, record, site, the group in which it is an alternate, whether the index has its document, whether it is a near duplicate there}`.
+-- None is known yet.
 local function move_urls(urls)
   local noted = {}
   for _, one in ipairs(urls) do
@@ -16,6 +17,8 @@ local function move_urls(urls)
     touch(id)
     groups.alternates[id] = alternate or false
     if alternate then call("HSET", keys.alternate, id, alternate) end
+    if one[6] then near.join(id, row[CHECKSUM], alternate) end
+    if row[CHECKSUM] and row[SIMHASH] and not alternate then near.lead(row[CHECKSUM], row[SIMHASH]) end
     if row[CHECKSUM] then
       local entry = groups.entry_of(row[CHECKSUM])
       entry.urls = entry.urls + 1

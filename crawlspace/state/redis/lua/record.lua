@@ -186,8 +186,8 @@ function record.apply(id, change)
   local old, new = rows[id], change.state
   groups.remember(id, old)
   refused.note(id, change, old[REFUSED])
-  local checksum, canon = not change.forget and new[CHECKSUM] or nil, new[CANONICAL]
-  if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANONICAL] end
+  local checksum, canon, simhash = not change.forget and new[CHECKSUM] or nil, new[CANONICAL], new[SIMHASH]
+  if checksum and not change.document then checksum, canon, simhash = old[CHECKSUM], old[CANONICAL], old[SIMHASH] end
   local own = string.format("held%012.0f", id)
   if checksum and change.leaves_group and checksum ~= own then  -- see `stored_checksum` in `duplicates.py`
     local is_there = was[id].checksum and groups.representative_of(id, {[CHECKSUM] = was[id].checksum}) == id
@@ -217,6 +217,7 @@ function record.apply(id, change)
   if new[ARCHIVED] == nil then row[ARCHIVED] = old[ARCHIVED] end
   row[ARCHIVED] = row[ARCHIVED] or nil  -- false: it has no location any more
   row[LEASE_UNTIL], row[CHECKSUM], row[CANONICAL] = nil, checksum, canon
+  row[SIMHASH] = checksum and checksum ~= own and simhash or nil
   rows[id] = row
   touch(id)
   if change.links then record.set_links(id, change.links) end

@@ -7,7 +7,7 @@
 -- call, of which `reads` write nothing.
 local reads, writes = {}, {}
 local records, sites, waits, cache, url_keys, groups, representatives, outbox = {}, {}, {}, {}, {}, {}, {}, {}
-local inheritance, refused, record, reading, depths, queue, ownership = {}, {}, {}, {}, {}, {}, {}
+local near, inheritance, refused, record, reading, depths, queue, ownership = {}, {}, {}, {}, {}, {}, {}, {}
 
 -- The functions stay on the server between calls; the state of a call does not. Each of these clears some of it.
 local forgets = {}

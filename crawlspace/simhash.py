@@ -1,0 +1,122 @@
+"""Signatures of texts that show which of them differ in a few words only: a simhash, and a sketch that counts the words that differ.
+
+The simhash (Charikar, 2002) has 64 bits, each the majority of that bit among the hashes of all pairs of neighbouring words. The more alike two
+texts are, the fewer bits differ; but a table of contents and a page of the same template may be as close as two versions of one page. So a
+signature has a sketch as well (Alon, Matias, Szegedy, 1996): 64 counters, to each of which pairs are added or subtracted, by their hash. The
+squares of the differences between two sketches add up to about the number of pairs that only one of the texts has, four for each changed word.
+
+Hashes are blake2b, so signatures are the same in all processes, on all machines and in all versions of Python. They are stored: with another
+way to compute them, stored ones are of no use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
+
+from crawlspace.text import IDEOGRAPHS, SOUTH_EAST_ASIAN
+
+DISTANCES = (0, 3, 6)
+"""Values of the setting: bits in which simhashes of near duplicates may differ; 0: there are none."""
+MIN_WORDS = 100
+"""A shorter text has no signature: in a few words, a small difference may be the whole content."""
+_WORDS_OF_ONE_CHANGE = {3: 500, 6: 100}
+"""By distance, of how many words one may differ."""
+_COUNTERS = 64
+_MOST_WORDS = (1 << 32) - 1
+_CACHED_WORDS = 1 << 16
+
+_BANDS = ((44, 20, 2, 1), (22, 22, 1, 0), (0, 22, 1, 0))
+"""Bands of a simhash: lowest bit, number of bits, and how many of them are tried the other way round for distances 6 and 3.
+
+Of 6 bits, either at most 2 are in the first band, or at most 1 in the second, or at most 1 in the third; of 3 bits, at most 1, none or none. So
+all simhashes in a distance have a band with one of the values that `probes` returns: 257 for distance 6, 23 for 3. With a million simhashes
+about 220 and 21 others have one of these, too.
+"""
+
+_ALONE = re.compile(f"[{IDEOGRAPHS}{SOUTH_EAST_ASIAN}]")
+_ONES = b"\x01"
+_COMMON = bytes(byte for byte in range(256) if byte < 0xE0 or byte == 0xE2)  # noqa: PLR2004 - first bytes of UTF-8
+"""Bytes of UTF-8 that no letter of a language without spaces begins with. Looking for others is several times as fast as a pattern."""
+
+
+def signature_of(text: str, *, title: str | None = None, cut_off: int = 0, seed: bytes = b"") -> bytes | None:
+    """Return the signature of a text with its title, if any; None if it has fewer than 100 words.
+
+    Words are what white space separates; of languages without spaces, each letter is a word. `cut_off` > 0 limits the text to its first
+    bytes in UTF-8. Texts with different `seed` are never near duplicates.
+    """
+    if cut_off > 0:
+        text = text.encode("utf-8", "replace")[:cut_off].decode("utf-8", "ignore")
+    if title:
+        text = f"{title} {text}"
+    if not text.isascii() and text.encode("utf-8", "replace").translate(None, _COMMON):
+        text = _ALONE.sub(r" \g<0> ", text)
+    words = text.split()
+    if len(words) < MIN_WORDS:
+        return None
+    pairs = len(words) - 2
+    of_words = {word: _hash(word) for word in set(words)}
+    hashes = int.from_bytes(b"".join(map(of_words.__getitem__, words)), "little")
+    # A word has two hashes of 8 bytes, for its place as first and as second of a pair. A pair has the first of one word, combined with the second of
+    # the next; beside it lies, for the sketch, the second of the first word with the first of the word after the next.
+    combined = (hashes ^ (hashes >> 192)) & ((1 << (128 * pairs)) - 1)
+    of_pairs = combined.to_bytes(16 * pairs, "little")
+    ones = int.from_bytes(_ONES * pairs, "little")
+    simhash = 0
+    for place in range(8):
+        column = int.from_bytes(of_pairs[place::16], "little")
+        for bit in range(8):
+            simhash |= (2 * ((column >> bit) & ones).bit_count() > pairs) << (8 * place + bit)
+    if seed:
+        simhash ^= int.from_bytes(blake2b(seed, digest_size=8).digest(), "little")
+    counted = Counter(of_pairs[8::16])
+    sketch = [counted[n] + counted[n + 64] - counted[n + 128] - counted[n + 192] & 0xFF for n in range(_COUNTERS)]
+    return simhash.to_bytes(8, "little") + min(len(words), _MOST_WORDS).to_bytes(4, "little") + bytes(sketch)
+
+
+def distance(one: bytes, other: bytes) -> int:
+    """Return the number of bits in which the simhashes of two signatures differ."""
+    return (int.from_bytes(one[:8], "little") ^ int.from_bytes(other[:8], "little")).bit_count()
+
+
+def is_near(one: bytes, other: bytes, within: int) -> bool:
+    """Return whether two signatures are those of near duplicates at a distance of the setting."""
+    return within > 0 and distance(one, other) <= within and _has_few_changes(one, other, _WORDS_OF_ONE_CHANGE[within])
+
+
+def _has_few_changes(one: bytes, other: bytes, words_of_one: int) -> bool:
+    """Return whether at most one word of that many seems to differ; 40 % more are allowed for, since the sketch has an error of 18 %."""
+    squares = 0
+    for mine, others in zip(one[12:], other[12:], strict=True):
+        apart = (mine - others) & 0xFF
+        squares += min(apart, 256 - apart) ** 2
+    words = max(int.from_bytes(one[8:12], "little"), int.from_bytes(other[8:12], "little"), words_of_one)
+    return 5 * squares * words_of_one <= 28 * words
+
+
+def bands(signature: bytes) -> tuple[int, ...]:
+    """Return the three values under which a signature is looked up."""
+    simhash = int.from_bytes(signature[:8], "little")
+    return tuple(number << 22 | simhash >> low & (1 << size) - 1 for number, (low, size, _, _) in enumerate(_BANDS))
+
+
+def probes(signature: bytes, within: int) -> Iterator[int]:
+    """Yield the values of which every signature with a simhash within that distance has one among its `bands`."""
+    for band, (_, size, of_six, of_three) in zip(bands(signature), _BANDS, strict=True):
+        flips = of_six if within > 3 else of_three  # noqa: PLR2004 - the distances of the setting
+        yield band
+        if flips:
+            for first in range(size):
+                yield band ^ 1 << first
+                if flips > 1:
+                    for second in range(first):
+                        yield band ^ 1 << first ^ 1 << second
+
+
+@lru_cache(_CACHED_WORDS)
+def _hash(word: str) -> bytes:
+    return blake2b(word.encode("utf-8", "replace"), digest_size=16).digest()

@@ -1,0 +1,169 @@
+"""Groups of near duplicates: which texts are in the group of another one.
+
+A group of equal documents takes in pages with another text that is nearly the same as that of its representative. They are alternates there:
+they never represent the group while it has a page with its own text. The checksum of that text names the group, so where a page with another
+text becomes the representative, the group gets the name of that text: `regroup` finds out, and moves the pages of a text from one group to
+another. Texts that are not near the new representative leave; each may be near that of another group, or has a group of its own from then on.
+
+A text with a signature (`crawlspace/simhash.py`) that names a group is a leading text; stores find these by the bands of their simhashes. A new
+text joins the group with the smallest distance, then with the smallest checksum. It never joins two groups together: recording a page deletes
+one document at most, as if it were equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple, Protocol
+
+from crawlspace.simhash import distance, is_near
+
+NEAR_META = "near_duplicates"
+"""The name of the distance of the setting among the metadata of a store; absent: 0."""
+MOST_NEAR = 500
+"""Pages that a group takes in with other texts, and pages with its own up to which another text may represent it: moving them takes time."""
+
+
+class NearPage(NamedTuple):
+    """A page that names no other one as canonical, and is a candidate to represent its group."""
+
+    id: int
+    checksum: bytes
+    simhash: bytes | None
+    named: bool
+    """A page of the group names it as canonical."""
+    rank: int
+    host: str
+
+
+class LeadingTexts(Protocol):
+    """The texts that name a group which near duplicates may join."""
+
+    def leading(self, signature: bytes, within: int) -> Iterable[tuple[bytes, bytes]]:
+        """Yield leading texts with their signatures, among them all whose simhash is within that distance."""
+
+    def near_pages(self, group: bytes) -> list[NearPage]:
+        """Return the pages of a group with another text than its own, in any order."""
+
+
+class NearGroups(LeadingTexts, Protocol):
+    """The groups in a transaction, after all changes of URLs are written."""
+
+    def signature(self, text: bytes) -> bytes | None:
+        """Return the signature of a leading text; None for another text."""
+
+    def lead(self, text: bytes, signature: bytes | None) -> None:
+        """Make a text a leading one; None: it is none any more."""
+
+    def group_of(self, text: bytes) -> bytes | None:
+        """Return the group of other texts that has pages with this one."""
+
+    def page(self, id: int) -> tuple[bytes, NearPage] | None:
+        """Return the group of a page and the page; None for an alternate of a canonical page, or a URL without a document."""
+
+    def has_many(self, group: bytes, most: int) -> bool:
+        """Return whether a group has more than `most` pages with its own text."""
+
+    def host_before(self, group: bytes, near: Iterable[NearPage]) -> str | None:
+        """Return the host of the page that represented a group before the transaction, if it is still a page of it; `near` are its near pages."""
+
+    def first_of_host(self, group: bytes, host: str | None) -> NearPage | None:
+        """Return the first page by rank with the group's own text, of a host or of any."""
+
+    def move(self, text: bytes, group: bytes, into: bytes) -> None:
+        """Move the pages with a text to another group, with the alternates of these pages."""
+
+
+def leading_text(groups: LeadingTexts, signature: bytes, within: int, *, but: bytes | None = None) -> bytes | None:
+    """Return the leading text next to a signature: that whose group the text would join."""
+    found = [
+        (distance(signature, other), text)
+        for text, other in groups.leading(signature, within)
+        if text != but and is_near(signature, other, within)
+    ]
+    return next((text for _, text in sorted(found) if len(groups.near_pages(text)) < MOST_NEAR), None)
+
+
+def regroup(groups: NearGroups, ids: Iterable[int], touched: Iterable[bytes], within: int) -> None:
+    """Update the groups of near duplicates after a change of pages.
+
+    `ids` are the URLs that were changed, or are alternates of others than before; `touched` are the groups which any URL has left or joined.
+    """
+    concerned = {group for group in touched if groups.signature(group) is not None}
+    for id in sorted(ids):
+        if (found := groups.page(id)) is None:
+            continue
+        group, page = found
+        text = page.checksum
+        if group != text or groups.signature(text) is not None:
+            concerned.add(group)
+            continue
+        into = groups.group_of(text)
+        if into is None and page.simhash is not None and within:
+            into = leading_text(groups, page.simhash, within)
+            if into is None:
+                groups.lead(text, page.simhash)
+        if into is not None:
+            groups.move(text, text, into)
+            concerned.add(into)
+    leaving = [text for group in sorted(concerned) for text in _elect(groups, group, within)]
+    seen: set[bytes] = set()
+    while leaving:
+        text, signature = leaving.pop(0)
+        into = None
+        if signature is not None and within and text not in seen:
+            into = leading_text(groups, signature, within, but=text)
+        seen.add(text)
+        if into is not None:
+            groups.move(text, text, into)
+            leaving += _elect(groups, into, within)
+        elif signature is not None and within:
+            groups.lead(text, signature)
+
+
+def _elect(groups: NearGroups, group: bytes, within: int) -> list[tuple[bytes, bytes | None]]:
+    """Name a group after the text of the page that represents it; return the texts that leave it, with their signatures."""
+    signature = groups.signature(group)
+    if signature is None:
+        return []
+    near = groups.near_pages(group)
+    own = groups.first_of_host(group, None)
+    if not near:
+        if own is None:
+            groups.lead(group, None)
+        return []
+    winner = _winner(groups, group, near)
+    if within and (winner.checksum == group or groups.has_many(group, MOST_NEAR)):
+        return []
+    signatures = {page.checksum: page.simhash for page in near if page.simhash is not None}
+    texts = {page.checksum for page in near}
+    if own is not None:
+        texts.add(group)
+        signatures[group] = signature
+    chosen = signatures.get(winner.checksum) if within else None
+    groups.lead(group, None)
+    leaving: list[tuple[bytes, bytes | None]] = []
+    for text in sorted(texts, key=lambda text: (text != winner.checksum, text)):
+        its = signatures.get(text)
+        if chosen is not None and text == winner.checksum:
+            groups.lead(text, chosen)
+            groups.move(text, group, text)
+        elif chosen is not None and its is not None and is_near(chosen, its, within):
+            groups.move(text, group, winner.checksum)
+        else:
+            if text != group:
+                groups.move(text, group, text)
+            leaving.append((text, its))
+    return leaving
+
+
+def _winner(groups: NearGroups, group: bytes, near: Collection[NearPage]) -> NearPage:
+    """Return the page that represents a group by the rule for equal pages: between hosts, the one that is there."""
+    host = groups.host_before(group, near)
+    found = [page for page in near if host is None or page.host == host]
+    if (first := groups.first_of_host(group, host)) is not None:
+        found.append(first)
+    return min(found, key=_order)
+
+
+def _order(page: NearPage) -> tuple[bool, int, int]:
+    return (not page.named, page.rank, page.id)

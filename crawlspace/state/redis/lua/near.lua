@@ -1,0 +1,395 @@
+-- Groups of near duplicates, see `state/near_duplicates.py`, of whose functions these are a copy. The hash `near_text` has the signatures of the
+-- leading texts, `near_band` those with a band of a simhash, each as 8 bytes of the simhash, the length of the checksum and the checksum.
+-- The hash `near` has by id the group of a page with another text; the sets `near:…` have the ids by group, and the hash `near_group` has by
+-- text its group, after the number of its pages there. Groups are changed only after all that may be damaged was read; damaged values count as none.
+
+forget_after_call(function() near.groups = {} end)  -- by id; false: none
+
+near.MOST = 500
+near.SIZE = 76
+near.BANDS = {{20, 2, 1}, {22, 1, 0}, {22, 1, 0}}  -- bits, and how many of them are tried the other way round for distances 6 and 3
+near.WORDS_OF_ONE = {[3] = 500, [6] = 100}
+near.ones = {}
+for value = 0, 255 do
+  local ones, rest = 0, value
+  while rest > 0 do
+    ones, rest = ones + rest % 2, (rest - rest % 2) / 2
+  end
+  near.ones[value] = ones
+end
+
+function near.within() return tonumber(call("HGET", keys.meta, "near_duplicates") or 0) or 0 end
+
+function near.of(id)
+  if near.groups[id] == nil then near.groups[id] = call("HGET", keys.near, id) end
+  return near.groups[id] or nil
+end
+
+function near.pages_key(group) return PREFIX.near .. group end
+
+-- Whether a text comes before another, by bytes: the server compares by its language.
+function near.is_less(one, other)
+  for n = 1, math.min(#one, #other) do
+    local mine, others = string.byte(one, n), string.byte(other, n)
+    if mine ~= others then return mine < others end
+  end
+  return #one < #other
+end
+
+function near.distance(one, other)
+  local bits = 0
+  for n = 1, 8 do bits = bits + near.ones[bit.bxor(string.byte(one, n), string.byte(other, n))] end
+  return bits
+end
+
+function near.words_of(signature)
+  local words = 0
+  for n = 12, 9, -1 do words = words * 256 + string.byte(signature, n) end
+  return words
+end
+
+function near.is_near(one, other, within)
+  if within == 0 or near.distance(one, other) > within then return false end
+  local squares = 0
+  for n = 13, near.SIZE do
+    local apart = math.abs(string.byte(one, n) - string.byte(other, n))
+    apart = math.min(apart, 256 - apart)
+    squares = squares + apart * apart
+  end
+  local of_one = near.WORDS_OF_ONE[within]
+  return 5 * squares * of_one <= 28 * math.max(near.words_of(one), near.words_of(other), of_one)
+end
+
+-- The three bands of a simhash, see `bands` in `simhash.py`.
+function near.bands(signature)
+  local b = {string.byte(signature, 1, 8)}
+  local first = math.floor(b[6] / 16) + b[7] * 16 + b[8] * 4096
+  local second = math.floor(b[3] / 64) + b[4] * 4 + b[5] * 1024 + (b[6] % 16) * 262144
+  local third = b[1] + b[2] * 256 + (b[3] % 64) * 65536
+  return {first, 4194304 + second, 8388608 + third}
+end
+
+function near.probes(signature, within)
+  local found = {}
+  for n, band in ipairs(near.bands(signature)) do
+    local size, of_six, of_three = unpack(near.BANDS[n])
+    local flips = within > 3 and of_six or of_three
+    found[#found + 1] = band
+    for one = 0, flips > 0 and size - 1 or -1 do
+      local flipped = bit.bxor(band, 2 ^ one)
+      found[#found + 1] = flipped
+      for other = 0, flips > 1 and one - 1 or -1 do found[#found + 1] = bit.bxor(flipped, 2 ^ other) end
+    end
+  end
+  return found
+end
+
+-- Call a function with the simhash and the checksum of each entry of a band.
+function near.each_entry(text, take)
+  local at = 1
+  while text and at + 8 <= #text do
+    local size = string.byte(text, at + 8)
+    take(string.sub(text, at, at + 7), string.sub(text, at + 9, at + 8 + size), string.sub(text, at, at + 8 + size))
+    at = at + 9 + size
+  end
+end
+
+function near.signature(text)
+  local signature = call("HGET", keys.near_text, text)
+  return signature and #signature == near.SIZE and signature or nil
+end
+
+function near.lead(text, signature)
+  local old = call("HGET", keys.near_text, text)
+  if old then
+    call("HDEL", keys.near_text, text)
+    if #old == near.SIZE then
+      for _, band in ipairs(near.bands(old)) do
+        local left = {}
+        near.each_entry(call("HGET", keys.near_band, band), function(_, other, entry)
+          if other ~= text then left[#left + 1] = entry end
+        end)
+        if #left == 0 then call("HDEL", keys.near_band, band) else call("HSET", keys.near_band, band, table.concat(left)) end
+      end
+    end
+  end
+  if signature then
+    call("HSET", keys.near_text, text, signature)
+    for _, band in ipairs(near.bands(signature)) do
+      local entries = call("HGET", keys.near_band, band) or ""
+      call("HSET", keys.near_band, band, entries .. string.sub(signature, 1, 8) .. string.char(#text) .. text)
+    end
+  end
+end
+
+-- The leading text whose group a text would join.
+function near.leading_text(signature, within, but)
+  local found, seen = {}, {}
+  for _, entries in ipairs(call("HMGET", keys.near_band, unpack(near.probes(signature, within)))) do
+    near.each_entry(entries, function(simhash, text)
+      local apart = near.distance(signature, simhash)
+      if apart > within or seen[text] or text == but then return end
+      seen[text] = true
+      local its = near.signature(text)
+      if its and near.is_near(signature, its, within) then found[#found + 1] = {apart, text} end
+    end)
+  end
+  table.sort(found, function(one, other)
+    if one[1] ~= other[1] then return one[1] < other[1] end
+    return near.is_less(one[2], other[2])
+  end)
+  for _, one in ipairs(found) do
+    if call("SCARD", near.pages_key(one[2])) < near.MOST then return one[2] end
+  end
+  return nil
+end
+
+function near.group_of(text)
+  local entry = call("HGET", keys.near_group, text)
+  return entry and string.match(entry, "^%d+:(.*)$") or nil
+end
+
+-- Add to the number of pages of a near duplicate.
+function near.count(text, group, by)
+  local pages = tonumber(string.match(call("HGET", keys.near_group, text) or "", "^(%d+):") or 0) + by
+  if pages > 0 then call("HSET", keys.near_group, text, string.format("%d:%s", pages, group)) else call("HDEL", keys.near_group, text) end
+end
+
+function near.join(id, text, group)
+  near.groups[id] = group
+  call("HSET", keys.near, id, group)
+  call("SADD", near.pages_key(group), id)
+  near.count(text, group, 1)
+end
+
+function near.leave(id, text)
+  local group = near.of(id)
+  if not group then return end
+  near.groups[id] = false
+  call("HDEL", keys.near, id)
+  call("SREM", near.pages_key(group), id)
+  near.count(text, group, -1)
+end
+
+-- The group of a page that is no alternate of a canonical page; nil for another URL.
+function near.group(id)
+  local row = get(id)
+  if not row or not row[CHECKSUM] then return nil end
+  local group = near.of(id)
+  if group then return group end
+  if groups.alternate_before(id) then return nil end
+  return row[CHECKSUM]
+end
+
+function near.pages(group)
+  local ids = {}
+  for n, id in ipairs(call("SMEMBERS", near.pages_key(group))) do ids[n] = tonumber(id) end
+  prefetch(ids)
+  local found = {}
+  for _, id in ipairs(ids) do
+    if rows[id] and rows[id][CHECKSUM] then found[#found + 1] = id end
+  end
+  return found
+end
+
+-- The place of a page among those that may represent a group, as text.
+function near.order(group, id) return string.sub(groups.rank_in(group, id, false), 2, 24) end
+
+-- The ids of the pages with the group's own text.
+function near.own_pages(group)
+  local members = groups.entry_of(group).members
+  if members == "" then return {} end
+  if members ~= "*" then return {tonumber(members)} end
+  local ids = {}
+  for n, member in ipairs(call("ZRANGEBYLEX", groups.group_key(group), "[0", "(1")) do ids[n] = representatives.id_of(member) end
+  prefetch(ids)
+  return ids
+end
+
+function near.first_of_host(group, host)
+  local members = groups.entry_of(group).members
+  if members == "" then return nil end
+  if members ~= "*" then
+    local id = tonumber(members)
+    return (not host or representatives.host_of(id) == host) and id or nil
+  end
+  local first = call("ZRANGE", groups.group_key(group), 0, 0)[1]
+  local id = first and representatives.id_of(first)
+  if host then id = representatives.first_of(group, host) end
+  local member = id and call("HGET", groups.member_key(group), id)
+  return member and string.sub(member, 1, 1) == "0" and id or nil
+end
+
+function near.has_many(group)
+  return groups.entry_of(group).members == "*" and call("ZLEXCOUNT", groups.group_key(group), "[0", "(1") > near.MOST
+end
+
+function near.winner(group, pages, before)
+  local host
+  if before[group] and before[group].representative and near.group(before[group].representative) == group then
+    host = representatives.host_of(before[group].representative)
+  end
+  local winner, best
+  local function consider(id)
+    local order = near.order(group, id)
+    if not best or order < best then winner, best = id, order end
+  end
+  for _, id in ipairs(pages) do
+    if not host or representatives.host_of(id) == host then consider(id) end
+  end
+  local first = near.first_of_host(group, host)
+  if first then consider(first) end
+  return winner
+end
+
+-- The URLs that name a page with this key as canonical, also those that do so since this call.
+function near.followers(key)
+  local ids, seen = {}, {}
+  local function add(id)
+    if not seen[id] then ids[#ids + 1], seen[id] = id, true end
+  end
+  for _, id in ipairs(call("SMEMBERS", PREFIX.names .. key)) do add(tonumber(id)) end
+  groups.each_changed(add)
+  prefetch(ids)
+  local found = {}
+  for _, id in ipairs(ids) do
+    if rows[id] and rows[id][CHECKSUM] and rows[id][CANONICAL] == key then found[#found + 1] = id end
+  end
+  return found
+end
+
+function near.set_alternate(id, group)
+  groups.alternates[id] = group or false
+  if group then call("HSET", keys.alternate, id, group) else call("HDEL", keys.alternate, id) end
+end
+
+-- Move the pages with a text to another group, with their alternates.
+function near.move(text, group, into, remember)
+  local ids = {}
+  if text == group then
+    ids = near.own_pages(group)
+  else
+    for _, id in ipairs(near.pages(group)) do
+      if rows[id][CHECKSUM] == text then ids[#ids + 1] = id end
+    end
+  end
+  table.sort(ids)
+  remember(group)
+  remember(into)
+  for _, id in ipairs(ids) do
+    local row = rows[id]
+    if row then
+      groups.leave(group, id)
+      near.leave(id, text)
+      if into ~= text then near.join(id, text, into) end
+      near.set_alternate(id, into ~= text and into or nil)
+      groups.join(into, id, into ~= text)
+      if not row[CANONICAL] and groups.canonical_page(row[KEY]) == id then
+        for _, other in ipairs(near.followers(row[KEY])) do
+          local from = groups.alternate_before(other)
+          if from then
+            remember(from)
+            groups.leave(from, other)
+          end
+          near.set_alternate(other, into)
+          groups.join(into, other, true)
+        end
+      end
+    end
+  end
+end
+
+-- As `_elect`.
+function near.elect(group, within, before, remember)
+  local signature = near.signature(group)
+  if not signature then return {} end
+  local pages, own = near.pages(group), near.first_of_host(group)
+  remember(group)
+  if #pages == 0 then
+    if not own then near.lead(group) end
+    return {}
+  end
+  local winner = near.winner(group, pages, before)
+  local text_of_winner = rows[winner][CHECKSUM]
+  if within > 0 and (text_of_winner == group or near.has_many(group)) then return {} end
+  local signatures, texts, seen = {}, {}, {}
+  local function add(text)
+    if not seen[text] then texts[#texts + 1], seen[text] = text, true end
+  end
+  for _, id in ipairs(pages) do
+    add(rows[id][CHECKSUM])
+    local its = rows[id][SIMHASH]
+    if its and #its == near.SIZE then signatures[rows[id][CHECKSUM]] = its end
+  end
+  if own then
+    add(group)
+    signatures[group] = signature
+  end
+  local chosen = within > 0 and signatures[text_of_winner] or nil
+  near.lead(group)
+  table.sort(texts, function(one, other)
+    if (one == text_of_winner) ~= (other == text_of_winner) then return one == text_of_winner end
+    return near.is_less(one, other)
+  end)
+  local leaving = {}
+  for _, text in ipairs(texts) do
+    local its = signatures[text]
+    if chosen and text == text_of_winner then
+      near.lead(text, chosen)
+      near.move(text, group, text, remember)
+    elseif chosen and its and near.is_near(chosen, its, within) then
+      near.move(text, group, text_of_winner, remember)
+    else
+      if text ~= group then near.move(text, group, text, remember) end
+      leaving[#leaving + 1] = {text, its}
+    end
+  end
+  return leaving
+end
+
+-- As `regroup`: `ids` are the changed URLs, `before` has the rankings of groups before this call, and `remember` adds that of another one.
+function near.regroup(ids, before, remember)
+  local within, concerned, listed, leaving = near.within(), {}, {}, {}
+  local function concern(group)
+    if not listed[group] then concerned[#concerned + 1], listed[group] = group, true end
+  end
+  for group in pairs(before) do
+    if near.signature(group) then concern(group) end
+  end
+  for _, id in ipairs(ids) do
+    local group = near.group(id)
+    local text = group and rows[id][CHECKSUM]
+    if group and (group ~= text or near.signature(text)) then
+      concern(group)
+    elseif group then
+      local signature = rows[id][SIMHASH]
+      local into = near.group_of(text)
+      if not into and signature and #signature == near.SIZE and within > 0 then
+        into = near.leading_text(signature, within)
+        if not into then near.lead(text, signature) end
+      end
+      if into then
+        near.move(text, text, into, remember)
+        concern(into)
+      end
+    end
+  end
+  table.sort(concerned, near.is_less)
+  for _, group in ipairs(concerned) do
+    for _, one in ipairs(near.elect(group, within, before, remember)) do leaving[#leaving + 1] = one end
+  end
+  local seen, next_ = {}, 1
+  while leaving[next_] do
+    local text, signature = leaving[next_][1], leaving[next_][2]
+    local into
+    next_ = next_ + 1
+    if signature and within > 0 and not seen[text] then into = near.leading_text(signature, within, text) end
+    seen[text] = true
+    if into then
+      near.move(text, text, into, remember)
+      for _, one in ipairs(near.elect(into, within, before, remember)) do leaving[#leaving + 1] = one end
+    elseif signature and within > 0 then
+      near.lead(text, signature)
+    end
+  end
+end

@@ -1,0 +1,162 @@
+"""Groups of near duplicates in SQLite: see `state/near_duplicates.py`."""
+
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import apsw
+
+from crawlspace.simhash import bands, probes
+from crawlspace.state.near_duplicates import NEAR_META, NearPage, leading_text
+from crawlspace.state.sqlite.duplicates import Groups, MovedUrl
+from crawlspace.state.sqlite.schema import IS_NEAR, NAMES_A_PAGE
+from crawlspace.state.sqlite.transaction import Tally, blobs, integers
+
+_PAGE = "SELECT url.id, url.checksum, url.simhash, url.named, url.rank, site.host"
+_IS_PAGE = f"(alternate = 0 OR {IS_NEAR})"
+_MOVED = "SELECT id, key, canonical, site, indexed, grp, checksum"
+
+
+class SqliteNearTexts:
+    """The leading texts, and the near duplicates in their groups."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def within(self) -> int:
+        """Return the distance of the setting."""
+        return int(self._db.execute("SELECT value FROM meta WHERE name = ?", (NEAR_META,)).get or 0)
+
+    def signature(self, text: bytes) -> bytes | None:
+        found: bytes | None = self._db.execute("SELECT signature FROM near_text WHERE checksum = ?", (text,)).get
+        return found
+
+    def leading(self, signature: bytes, within: int) -> Iterator[tuple[bytes, bytes]]:
+        simhash = _simhash(signature)
+        found = self._db.execute(
+            "SELECT simhash, checksum FROM carray(?) AS probe CROSS JOIN near_band ON band = probe.value",
+            (integers(probes(signature, within)),),
+        )
+        near = {text for other, text in found if ((simhash ^ other) & _ALL).bit_count() <= within}
+        for text in near:
+            its = self.signature(text)
+            assert its is not None
+            yield text, its
+
+    def lead(self, text: bytes, signature: bytes | None) -> None:
+        old = self.signature(text)
+        if old is not None:
+            self._db.execute("DELETE FROM near_text WHERE checksum = ?", (text,))
+            self._db.executemany(
+                "DELETE FROM near_band WHERE band = ? AND simhash = ? AND checksum = ?",
+                [(band, _simhash(old), text) for band in bands(old)],
+            )
+        if signature is not None:
+            self._db.execute("INSERT INTO near_text VALUES (?, ?)", (text, signature))
+            self._db.executemany(
+                "INSERT INTO near_band VALUES (?, ?, ?)", [(band, _simhash(signature), text) for band in bands(signature)]
+            )
+
+    def near_pages(self, group: bytes) -> list[NearPage]:
+        return self._pages("url INDEXED BY url_group", f"grp = ? AND {IS_NEAR}", group)
+
+    def _pages(self, table: str, condition: str, *values: bytes | int | str) -> list[NearPage]:
+        rows = self._db.execute(f"{_PAGE} FROM {table} CROSS JOIN site ON site.id = url.site WHERE {condition}", values)
+        return [
+            NearPage(id, checksum, simhash, bool(named), rank, host) for id, checksum, simhash, named, rank, host in rows
+        ]
+
+
+class SqliteNearGroups(SqliteNearTexts):
+    """The groups in a transaction."""
+
+    def __init__(self, db: apsw.Connection, groups: Groups, tally: Tally) -> None:
+        super().__init__(db)
+        self._groups = groups
+        self._tally = tally
+
+    def leading_of(self, texts: Collection[bytes]) -> list[bytes]:
+        """Return those of the texts that are leading ones."""
+        rows = self._db.execute(
+            "SELECT checksum FROM carray(?) AS wanted CROSS JOIN near_text ON checksum = wanted.value", (blobs(texts),)
+        )
+        return [text for (text,) in rows]
+
+    def group_of(self, text: bytes) -> bytes | None:
+        found: bytes | None = self._db.execute(
+            f"SELECT grp FROM url INDEXED BY url_other_text WHERE checksum = ? AND {IS_NEAR} LIMIT 1", (text,)
+        ).get
+        return found
+
+    def page(self, id: int) -> tuple[bytes, NearPage] | None:
+        found = self._pages("url NOT INDEXED", f"url.id = ? AND grp IS NOT NULL AND {_IS_PAGE}", id)
+        return (self._db.execute("SELECT grp FROM url WHERE id = ?", (id,)).get, found[0]) if found else None
+
+    def host_before(self, group: bytes, near: Iterable[NearPage]) -> str | None:
+        before = self._groups.before(group)
+        if before is None:
+            return None
+        found = self._pages("url NOT INDEXED", f"url.id = ? AND grp = ? AND {_IS_PAGE}", before, group)
+        return found[0].host if found else None
+
+    def first_of_host(self, group: bytes, host: str | None) -> NearPage | None:
+        of_host, values = ("", (group,)) if host is None else (" AND site.host = ?", (group, host))
+        order = "ORDER BY url.alternate, url.named DESC, url.rank, url.id LIMIT 1"
+        found = self._pages("url INDEXED BY url_group", f"grp = ? AND alternate = 0{of_host} {order}", *values)
+        return found[0] if found else None
+
+    def has_many(self, group: bytes, most: int) -> bool:
+        return bool(
+            self._db.execute(
+                "SELECT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ? AND alternate = 0 LIMIT 1 OFFSET ?)",
+                (group, most),
+            ).get
+        )
+
+    def move(self, text: bytes, group: bytes, into: bytes) -> None:
+        wanted = "alternate = 0" if text == group else IS_NEAR
+        rows = self._db.execute(
+            f"{_MOVED} FROM url INDEXED BY url_group WHERE grp = ? AND checksum = ? AND {wanted} ORDER BY id", (group, text)
+        )
+        for row in map(MovedUrl._make, list(rows)):
+            self._groups.move(row, into, int(into != text))
+            if row.canonical is None and self._canonical_page(row.key) == row.id:
+                self._move_alternates(row.key, into)
+
+    def _move_alternates(self, key: int, into: bytes) -> None:
+        rows = self._db.execute(
+            f"{_MOVED} FROM url INDEXED BY url_canonical WHERE canonical = ? AND {NAMES_A_PAGE} ORDER BY id", (key,)
+        )
+        for row in map(MovedUrl._make, list(rows)):
+            self._groups.move(row, into, 1 if row.checksum == into else 2)
+
+    def _canonical_page(self, key: int) -> int | None:
+        """Return the id of the page with a key that is the canonical page of those that name it."""
+        found: int | None = self._db.execute(
+            "SELECT min(id) FROM url INDEXED BY url_key WHERE key = ? AND checksum IS NOT NULL AND canonical IS NULL", (key,)
+        ).get
+        return found
+
+
+def has_near_texts(db: apsw.Connection) -> bool:
+    """Return whether there are texts that near duplicates may join."""
+    return bool(db.execute("SELECT EXISTS (SELECT 1 FROM near_text)").get)
+
+
+def is_near_duplicate(db: apsw.Connection, id: int, simhash: bytes) -> bool:
+    """Return whether a text would join a group that another URL represents."""
+    texts = SqliteNearTexts(db)
+    within = texts.within()
+    text = leading_text(texts, simhash, within) if within else None
+    if text is None:
+        return False
+    return not db.execute("SELECT indexed FROM url WHERE id = ? AND grp = ?", (id, text)).get
+
+
+def _simhash(signature: bytes) -> int:
+    return int.from_bytes(signature[:8], "little", signed=True)
+
+
+_ALL = (1 << 64) - 1
