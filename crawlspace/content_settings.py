@@ -47,6 +47,9 @@ class ContentSection(Section, frozen=True):
     CRAWLSPACE_CHECKSUM_TITLE: bool = True
     """Whether pages with the same text and different titles are different documents. A title that changes is sent to the index
     either way."""
+    CRAWLSPACE_NEAR_DUPLICATES: Literal[0, 3, 6] = 0
+    """Whether pages with nearly the same text are [duplicates](collections.md#near-duplicates): `3` if about 0.2 % of their words
+    differ at most, `6` if about 1 % do. 0: only pages with the same text are."""
 
 
 class SitemapSection(Section, frozen=True):

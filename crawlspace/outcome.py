@@ -83,6 +83,8 @@ class Outcome:
     canonical: str | None = None
     """The canonical URL named by the page, absolute or relative to `base`."""
     checksum: bytes | None = None
+    simhash: bytes | None = None
+    """The signature of the text with that checksum (`simhash.py`)."""
     added: dict[str, str] = field(default_factory=dict)
     """The metadata added to the document by rules."""
     link_metadata: tuple[tuple[str, str], ...] = ()

@@ -39,15 +39,15 @@ about 220 and 21 others have one of these, too.
 
 _ALONE = re.compile(f"[{IDEOGRAPHS}{SOUTH_EAST_ASIAN}]")
 _ONES = b"\x01"
-_COMMON = bytes(byte for byte in range(256) if byte < 0xE0 or byte == 0xE2)  # noqa: PLR2004 - first bytes of UTF-8
+_COMMON = bytes(byte for byte in range(256) if byte < 0xE0 or byte == 0xE2)
 """Bytes of UTF-8 that no letter of a language without spaces begins with. Looking for others is several times as fast as a pattern."""
 
 
-def signature_of(text: str, *, title: str | None = None, cut_off: int = 0, seed: bytes = b"") -> bytes | None:
+def signature_of(text: str, *, title: str | None = None, cut_off: int = 0) -> bytes | None:
     """Return the signature of a text with its title, if any; None if it has fewer than 100 words.
 
     Words are what white space separates; of languages without spaces, each letter is a word. `cut_off` > 0 limits the text to its first
-    bytes in UTF-8. Texts with different `seed` are never near duplicates.
+    bytes in UTF-8.
     """
     if cut_off > 0:
         text = text.encode("utf-8", "replace")[:cut_off].decode("utf-8", "ignore")
@@ -71,8 +71,6 @@ def signature_of(text: str, *, title: str | None = None, cut_off: int = 0, seed:
         column = int.from_bytes(of_pairs[place::16], "little")
         for bit in range(8):
             simhash |= (2 * ((column >> bit) & ones).bit_count() > pairs) << (8 * place + bit)
-    if seed:
-        simhash ^= int.from_bytes(blake2b(seed, digest_size=8).digest(), "little")
     counted = Counter(of_pairs[8::16])
     sketch = [counted[n] + counted[n + 64] - counted[n + 128] - counted[n + 192] & 0xFF for n in range(_COUNTERS)]
     return simhash.to_bytes(8, "little") + min(len(words), _MOST_WORDS).to_bytes(4, "little") + bytes(sketch)
@@ -107,7 +105,7 @@ def bands(signature: bytes) -> tuple[int, ...]:
 def probes(signature: bytes, within: int) -> Iterator[int]:
     """Yield the values of which every signature with a simhash within that distance has one among its `bands`."""
     for band, (_, size, of_six, of_three) in zip(bands(signature), _BANDS, strict=True):
-        flips = of_six if within > 3 else of_three  # noqa: PLR2004 - the distances of the setting
+        flips = of_six if within > 3 else of_three
         yield band
         if flips:
             for first in range(size):

@@ -17,6 +17,7 @@ from crawlspace.clock import iso
 from crawlspace.crawl.findings import ErrorExample, HashRoutes
 from crawlspace.crawl.traps import Trap
 from crawlspace.model import Held, State, UrlState, priority
+from crawlspace.simhash import DISTANCES, distance
 from crawlspace.state.due_times import real_time
 from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.store import Store
@@ -40,6 +41,8 @@ class UrlReport:
 
     state: UrlState
     duplicate_of: str | None
+    distance: int | None = None
+    """The distance of its text from that of `duplicate_of`, if it is a near duplicate."""
     site: SiteReport | None = None
     """The report of its site, if that is unreachable."""
     left_to_others: bool = False
@@ -110,6 +113,14 @@ class UrlReport:
         }
 
 
+def near_distance(state: UrlState, representative: UrlState | None) -> int | None:
+    """Return the distance between the texts of a URL and of that which represents it; None if they are equal, or not near."""
+    if representative is None or representative.checksum == state.checksum or None in (state.simhash, representative.simhash):
+        return None
+    found = distance(state.simhash or b"", representative.simhash or b"")
+    return found if found <= max(DISTANCES) else None
+
+
 def label_of(state: UrlState) -> str:
     """Return the state or `leased`: one of STATE_LABELS."""
     return state.state.label if state.lease_until is None else LEASED
@@ -124,6 +135,7 @@ def known(state: UrlState, store: Store, sites: Mapping[str, SiteReport] = _NONE
     return UrlReport(
         state,
         None if representative is None else representative.url,
+        near_distance(state, representative),
         sites.get(state.site),
         left_to_others=left,
         imported_at=imported_at,

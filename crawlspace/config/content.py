@@ -64,6 +64,8 @@ class ContentSettings:
     """Characters of a part made of a section; 0: sections are no parts."""
     checksum_cut_off: int
     checksum_title: bool
+    near_duplicates: int
+    """The distance between the simhashes of near duplicates; 0: there are none."""
     obey_meta_robots: bool
 
     @property
@@ -83,8 +85,13 @@ class ContentSettings:
 
     @property
     def _further(self) -> list[object]:
-        """What documents have besides text and fields; empty with the defaults."""
-        given = ("boilerplate", self.boilerplate), ("markdown", self.markdown), (f"parts {self.part_chars}", self.part_chars)
+        """What documents have besides text and fields, and signatures; empty with the defaults."""
+        given = (
+            ("boilerplate", self.boilerplate),
+            ("markdown", self.markdown),
+            (f"parts {self.part_chars}", self.part_chars),
+            (f"near duplicates {self.near_duplicates}", self.near_duplicates),
+        )
         return [name for name, value in given if value]
 
 
@@ -105,6 +112,7 @@ def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> Conten
         part_chars=given.CRAWLSPACE_PART_MAX_CHARS if given.CRAWLSPACE_PARTS else 0,
         checksum_cut_off=given.CRAWLSPACE_CHECKSUM_CUT_OFF,
         checksum_title=given.CRAWLSPACE_CHECKSUM_TITLE,
+        near_duplicates=given.CRAWLSPACE_NEAR_DUPLICATES,
         obey_meta_robots=robots_obey if meta_robots is None else meta_robots,
     )
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from msgspec import structs
 
 from crawlspace.cache import Recent
 from crawlspace.clock import Clock
+from crawlspace.crawl.displacements import Displacements, has_other_standing
 from crawlspace.crawl.redirects import (
     CookieRetries,
     Moves,
@@ -186,7 +187,7 @@ class OutcomePolicy:
         changed = outcome.kind is OutcomeKind.DOCUMENT and outcome.index and outcome.checksum != state.checksum
         if not changed or outcome.checksum is None or state.checksum is None:
             return 0
-        return signature_of_text(outcome.checksum)
+        return signature_of_text(self._displacements.shared_text(outcome.checksum, outcome.simhash))
 
     def _is_doubted(
         self, state: UrlState, outcome: Outcome, shown: int, health: Health, *, policy: RecrawlPolicy, target: Target | None
@@ -207,7 +208,7 @@ class OutcomePolicy:
 
     def _has_other(self, state: UrlState, outcome: Outcome) -> bool:
         """Return whether another URL has the text that a document has now."""
-        after = structs.replace(state, checksum=outcome.checksum, canonical=None)
+        after = structs.replace(state, checksum=outcome.checksum, simhash=outcome.simhash, canonical=None)
         return not self._changes_with_others(state, after) and self._displacements.is_lost(after)
 
     def _changes_with_others(self, state: UrlState, after: UrlState) -> bool:
@@ -255,7 +256,7 @@ class OutcomePolicy:
         if self._changes_with_others(state, after):
             beyond = False
         elif state.held is Held.MANY and state.indexed and state.state in (State.DONE, State.FAILED):
-            beyond = (after.checksum, after.canonical) != (state.checksum, state.canonical) and displacements.is_lost(after)
+            beyond = has_other_standing(state, after) and displacements.is_lost(after)
         else:
             beyond = displacements.is_beyond(state, after, room=self._room())
             self.withheld += beyond
@@ -425,108 +426,6 @@ def site_failed(outcome: Outcome) -> bool | None:
 def site_answered(outcome: Outcome) -> bool | None:
     """Return whether a site responded; None if the outcome is no evidence about it."""
     return outcome.status not in UNREACHABLE if _concerns_site(outcome) else None
-
-
-@dataclass(slots=True)
-class _Displaced:
-    """The documents of outcomes that are recorded in one transaction."""
-
-    unclear: list[UrlState] = field(default_factory=list)
-    """URLs whose documents are possibly displaced."""
-    lost: int = 0
-    """Number of other URLs whose documents are certainly displaced."""
-    documents: dict[bytes, dict[int | None, int]] = field(default_factory=dict)
-    """By checksum and the key of the page named as canonical, in order of arrival, the id of the first URL with such a document."""
-    pages: set[int] = field(default_factory=set)
-    """Keys of documents without another canonical page."""
-
-    @property
-    def count(self) -> int:
-        return self.lost + len(self.unclear)
-
-
-class Displacements:
-    """Displacements not recorded yet: of the batch being collected, and of the one being written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._gathered = _Displaced()
-        self._written = _Displaced()
-
-    def is_beyond(self, state: UrlState, after: UrlState, *, room: int) -> bool:
-        """Return whether the URL's document would be displaced beyond `room` displacements, unrecorded ones included.
-
-        `after` is the state after the outcome. If the result is False, the outcome counts as recorded.
-        """
-        if not state.indexed or (after.checksum, after.canonical) == (state.checksum, state.canonical):
-            return False
-        if self._count() < room:
-            self._gathered.unclear.append(after)
-            return False
-        lost = self.lost(room=room)
-        if not self.is_lost(after):
-            return False
-        if lost >= room:
-            return True
-        self._gathered.lost += 1
-        return False
-
-    def lost(self, *, room: int) -> int:
-        """Return the number of documents that unrecorded outcomes displace: exact if it may be `room` or more."""
-        if self._count() >= room:
-            for batch in (self._written, self._gathered):
-                batch.lost += sum(map(self.is_lost, batch.unclear))
-                batch.unclear.clear()
-        return self._count()
-
-    def is_lost(self, after: UrlState) -> bool:
-        """Return whether another document has the same text, or the page named as canonical has a document."""
-        assert after.checksum is not None
-        for batch in (self._written, self._gathered):
-            for canonical, id in batch.documents.get(after.checksum, {}).items():
-                if id == after.id:
-                    break  # the documents after it are lost to it
-                if canonical is None or not self._has_document(canonical):
-                    return True
-            if after.canonical in batch.pages:
-                return True
-        return self._store.is_duplicate(after.id, checksum=after.checksum, canonical=after.canonical)
-
-    def add(self, after: UrlState) -> None:
-        """Add a document that will be recorded."""
-        assert after.checksum is not None
-        self._gathered.documents.setdefault(after.checksum, {}).setdefault(after.canonical, after.id)
-        if after.canonical is None:
-            self._gathered.pages.add(after.key)
-
-    def begin(self) -> None:
-        """Start writing the collected batch; the store has the one before."""
-        self._written, self._gathered = self._gathered, _Displaced()
-
-    def end(self) -> None:
-        """End a successful write; the store's counts include it."""
-        self._written.unclear.clear()
-        self._written.lost = 0
-
-    def merge_back(self) -> None:
-        """Merge the batch that could not be written into the one being collected."""
-        before, after = self._written, self._gathered
-        before.unclear += after.unclear
-        before.lost += after.lost
-        for checksum, first in after.documents.items():
-            earlier = before.documents.get(checksum, {})
-            before.documents[checksum] = {**earlier, **first, **earlier}
-        before.pages |= after.pages
-        self._written, self._gathered = _Displaced(), before
-
-    def _has_document(self, page: int) -> bool:
-        """Return whether the page of a key has a document and names no other page, so that pages that name it have none."""
-        if any(page in batch.pages for batch in (self._written, self._gathered)):
-            return True
-        return self._store.is_duplicate(0, checksum=b"", canonical=page)
-
-    def _count(self) -> int:
-        return self._written.count + self._gathered.count
 
 
 def _was_shown_in_earlier_round(state: UrlState) -> bool:

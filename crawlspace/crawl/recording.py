@@ -118,7 +118,7 @@ class OutcomeRecorder:
             after.refused = packed(refused or {})
         elif after.state is State.GONE:
             after.refused = None
-        wanted = transition.order is not None or after.canonical != state.canonical
+        wanted = transition.order is not None or (after.canonical, after.simhash) != (state.canonical, state.simhash)
         has_other_fields = False
         if not outcome.doubted:
             after.fields_mark, has_other_fields = mark_after(outcome, after, before=state.fields_mark)

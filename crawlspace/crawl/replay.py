@@ -37,6 +37,7 @@ class RebuiltDocument(Struct):
     reason: Reason | None = None
     detail: str = ""
     checksum: bytes | None = None
+    simhash: bytes | None = None
     canonical: int | None = None
     """The key of the canonical page that it names."""
     document: Document | None = None
@@ -61,6 +62,7 @@ class RebuiltDocument(Struct):
             reason=outcome.reason,
             detail=outcome.detail,
             checksum=outcome.checksum,
+            simhash=outcome.simhash,
             canonical=canonical,
             document=outcome.document,
             added=outcome.added,
@@ -81,6 +83,7 @@ class RebuiltDocument(Struct):
             document=self.document,
             index=self.kind is OutcomeKind.DOCUMENT,
             checksum=self.checksum,
+            simhash=self.simhash,
             added=self.added,
             etag=self.etag,
             last_modified=self.last_modified,

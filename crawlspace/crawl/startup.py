@@ -31,6 +31,7 @@ from crawlspace.rules.loosened import Checks
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.metadata import damaged
+from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.store import MetaStore, Store
 
 CONTENT = "content_hash"
@@ -186,6 +187,7 @@ def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:
 
 def _apply_content(store: Store, collection: Collection) -> None:
     """Begin a generation if settings of the content have changed."""
+    use_near_duplicates(store, collection)
     before = store.get_meta(CONTENT)
     if before == collection.content_hash:
         return
@@ -196,6 +198,13 @@ def _apply_content(store: Store, collection: Collection) -> None:
     names = sorted({rule.name for rule in rules.fields})
     applied = AppliedRules(rules.content_hash, tuple(names), bool(rules.texts), bool(rules.parts))
     store.set_meta(EXTRACTION, msgspec.json.encode(applied).decode())
+
+
+def use_near_duplicates(store: MetaStore, collection: Collection) -> None:
+    """Store the distance of near duplicates, for all that change documents from now on."""
+    distance = str(collection.content.near_duplicates)
+    if (store.get_meta(NEAR_META) or "0") != distance:
+        store.set_meta(NEAR_META, distance)
 
 
 class AppliedRules(NamedTuple):

@@ -220,6 +220,12 @@ def sitemaps(values: Sequence[str], defaults: Defaults) -> Translation:
     return setting(defaults, "CRAWLSPACE_FOLLOW", "both" if yes_or_no(values) else "links")
 
 
+def near_duplicates(values: Sequence[str], defaults: Defaults) -> Translation:
+    """Return the translation of a switch that has near duplicates found."""
+    distance, note = (6, "; pages of which about 1 % of the words differ") if yes_or_no(values) else (0, "")
+    return setting(defaults, "CRAWLSPACE_NEAR_DUPLICATES", distance, note=note)
+
+
 def as_text(name: str) -> Translate:
     return lambda values, defaults: setting(defaults, name, one_value(values))
 
@@ -235,11 +241,6 @@ def always(*, usual: bool, same: str, otherwise: str = "") -> Translate:
 
 def never(reason: str) -> Translate:
     return lambda _, __: lost(reason)
-
-
-def planned(*, same: str, otherwise: str) -> Translate:
-    """Return a translation of a switch that is not supported yet."""
-    return lambda values, _: Translation(Fate.NOT_YET, otherwise) if yes_or_no(values) else Translation(Fate.DEFAULT, same)
 
 
 def _is_equal(name: str, default: object, value: object) -> bool:

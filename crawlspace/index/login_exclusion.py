@@ -30,6 +30,17 @@ def checksum_behind_login(checksum: bytes | None) -> bytes | None:
     return None if checksum is None else blake2b(checksum, digest_size=16, person=b"behind a log-in").digest()
 
 
+def simhash_behind_login(signature: bytes | None) -> bytes | None:
+    """Return the signature of the text of a marked document: that of a public document is never near it."""
+    if signature is None:
+        return None
+    return bytes(byte ^ other for byte, other in zip(signature[:8], _BEHIND_LOGIN, strict=True)) + signature[8:]
+
+
+_BEHIND_LOGIN = bytes.fromhex("5ac39669f00f3cc5")
+"""Half of its bits are 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoginExclusion:
     """Excludes documents whose pages were fetched with a log-in, or would be now."""

@@ -19,8 +19,8 @@ class Change:
 
     `state` replaces the stored row of that id, including `held` and `held_mark`, except for constant and computed fields (`FOUND` and
     `COMPUTED` in `fields.py`), `archived`, and the depth, of which the smaller one is kept. `state.checksum` decides whether the document
-    belongs in the index, and in which group: None removes it; a new checksum needs its `document`, and so does a new `canonical`. Without
-    a document the stored checksum and canonical stay.
+    belongs in the index, and in which group: None removes it; a new checksum needs its `document`, and so does a new `canonical` or `simhash`.
+    Without a document the stored checksum, canonical and simhash stay.
     """
 
     state: UrlState
@@ -125,6 +125,7 @@ EXCLUDED: Values = {
     "last_modified": None,
     "checksum": None,
     "canonical": None,
+    "simhash": None,
     "held": None,
     "held_mark": 0,
     "requested_by": Requester.NOBODY,

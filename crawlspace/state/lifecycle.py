@@ -84,6 +84,7 @@ def withhold(state: UrlState, transition: Transition) -> Transition:
             after,
             checksum=state.checksum,
             canonical=state.canonical,
+            simhash=state.simhash,
             etag=None,
             last_modified=None,
             held=Held.MANY,
@@ -201,7 +202,7 @@ def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int
         return _left(state, replace(outcome, status=Status.NOINDEX), State.EXCLUDED, policy, now)
     changed = outcome.checksum != state.checksum
     new = _finished(state, State.DONE, outcome.status, policy, now, changed=changed)
-    new.checksum = outcome.checksum
+    new.checksum, new.simhash = outcome.checksum, outcome.simhash
     new.etag, new.last_modified = outcome.etag, outcome.last_modified
     return Transition(new, Op.PUSH if changed else None)
 

@@ -105,6 +105,9 @@ class ResultStore(Protocol):
         another URL has one with the checksum, or the named page has one and names none itself, or a text with that signature would join
         the group of near duplicates that another URL represents."""
 
+    def leading_text(self, simhash: bytes) -> bytes | None:
+        """Return the checksum that names the group of near duplicates which a new text with that signature would join."""
+
     def health(self, site: str) -> Health:
         """Return how a site has answered; that of a new site where nothing is known."""
 

@@ -222,25 +222,25 @@ def test_a_held_document_that_is_one_of_too_many_leaves_its_group(known: Known, 
     assert groups(store) == {A: [], B: []}
 
 
-RULES = [
-    ("excluded", [("delete", A), ("push", B)]),
-    ("given_up", [("push", B)]),
-    ("unindexed", [("delete", A), ("push", B)]),
-    ("forgotten", [("delete", A), ("push", B)]),
+RULES: list[tuple[Callable[[list[int]], Reclassified], list[tuple[str, str]]]] = [
+    (lambda ids: Reclassified(excluded=ids), [("delete", A), ("push", B)]),
+    (lambda ids: Reclassified(given_up=ids), [("push", B)]),
+    (lambda ids: Reclassified(unindexed=ids), [("delete", A), ("push", B)]),
+    (lambda ids: Reclassified(forgotten=ids), [("delete", A), ("push", B)]),
 ]
 
 
-@pytest.mark.parametrize(("change", "orders"), RULES)
+@pytest.mark.parametrize(("change", "orders"), RULES, ids=["excluded", "given up", "unindexed", "forgotten"])
 def test_the_representative_leaves_the_crawl_space(
-    known: Known, store: Store, change: str, orders: list[tuple[str, str]]
+    known: Known, store: Store, change: Callable[[list[int]], Reclassified], orders: list[tuple[str, str]]
 ) -> None:
     store.set_meta(NEAR_META, "3")
     known.discover(A, B, C, D)
     known.record(*pages(a="0", b="2", c="3", d="far")(known))
     known.acknowledge_all()
-    store.reclassify(Reclassified(**{change: [known.get(A).id]}), now=NOW)
+    store.reclassify(change([known.get(A).id]), now=NOW)
     assert (groups(store), known.orders()) == ({B: [C], D: []}, orders)
-    store.reclassify(Reclassified(**{change: [known.get(url).id for url in (B, C, D)]}), now=NOW)
+    store.reclassify(change([known.get(url).id for url in (B, C, D)]), now=NOW)
     assert groups(store) == {}
     known.discover(OTHER)
     known.record(page(known, OTHER, "2"))

@@ -224,7 +224,9 @@ class StoreWalk(ArchiveSteps, SinkSteps):
     def pages_with_canonicals(self, pages: list[tuple[str, bytes | None, int | None]]) -> None:
         """Pages that name each other, which single outcomes seldom make."""
         changes = [
-            Change(_signed(structs.replace(state, checksum=checksum, canonical=canonical, state=State.DONE)), Document("", text=url))
+            Change(
+                _signed(structs.replace(state, checksum=checksum, canonical=canonical, state=State.DONE)), Document("", text=url)
+            )
             for url, checksum, canonical in pages
             if (state := self.model.get(new(url).url)) is not None
         ]
@@ -338,6 +340,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         self.both(lambda store: (store.counts(), store.refused_links(), store.refused_links(page=3)))
         self.both(lambda store: [store.is_duplicate(n, checksum=b"one", canonical=key(PLACES[n])) for n in range(5)])
         self.both(lambda store: [store.is_duplicate(n, checksum=b"two", canonical=None) for n in range(5)])
+        self.both(lambda store: [store.leading_text(simhash) for simhash in SIGNATURES.values()])
         self.both(
             lambda store: [
                 store.is_duplicate(n, checksum=b"", canonical=None, simhash=simhash)

@@ -29,6 +29,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "private_files",
             "content_settings",
             "setting_types",
+            "simhash",
             "settings",
             "status",
             "text",

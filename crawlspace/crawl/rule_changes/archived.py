@@ -234,6 +234,7 @@ class DocumentMoving:
             held=None,
             held_mark=0,
             checksum=checksum,
+            simhash=state.simhash if checksum == state.checksum else None,
             fields_mark=state.fields_mark,
             rules=0,
         )

@@ -24,9 +24,9 @@ from crawlspace.importers.translation import (
     as_text,
     as_whole,
     lost,
+    near_duplicates,
     never,
     one_value,
-    planned,
     setting,
     sitemaps,
     whole,
@@ -126,9 +126,7 @@ OPTIONS: Mapping[str, Translate] = {
     "nthreads": as_whole("CONCURRENT_REQUESTS", low=1),
     "ignoreRobotsTxt": _robots,
     "enableConvertProcessor": as_switch("CRAWLSPACE_FOLLOW_FILE_LINKS"),
-    "nearDuplicateDetector": planned(
-        same="only equal pages are duplicates", otherwise="near duplicates are planned; equal pages are found"
-    ),
+    "nearDuplicateDetector": near_duplicates,
     "patternsDetector": always(usual=False, same="no patterns are looked for in pages"),
     "crawlSitemaps": sitemaps,
     "disableConditionalGet": lambda values, defaults: setting(defaults, "CRAWLSPACE_CONDITIONAL_GET", not yes_or_no(values)),

@@ -13,7 +13,6 @@ from crawlspace.importers.fast.options import (
     ADAPTIVE_LOST,
     CRAWLMODE,
     LOGIN_OPTIONS,
-    NOT_YET,
     OPTIONS,
     READERS,
     RSS,
@@ -143,8 +142,6 @@ class _FastImport:
     def _translate(self, option: FastOption, name: str, translate: Translate) -> None:
         """Translate an option by a function, set what it sets, and report it under a name."""
         translation = translated(translate, [value.text for value in option.values], self._defaults)
-        if translation.fate is Fate.NO_COUNTERPART and option.name in NOT_YET and not translation.settings:
-            translation = Translation(Fate.NOT_YET, translation.text)
         self._settings.set(translation.settings, f"{self._report.file}:{option.line}: {printable(name)}")
         self._add(option.line, name, translation)
 

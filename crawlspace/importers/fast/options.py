@@ -26,6 +26,7 @@ from crawlspace.importers.translation import (
     extensions,
     lost,
     mime_types,
+    near_duplicates,
     never,
     number,
     one_value,
@@ -159,11 +160,7 @@ OPTIONS: Mapping[str, Translate] = {
     "sort_query_params": as_switch("CRAWLSPACE_URL_SORT_QUERY"),
     "csum_cut_off": as_whole("CRAWLSPACE_CHECKSUM_CUT_OFF", note="; it counts the text of a page, not its HTML"),
     "use_meta_csum": always(usual=False, same="META tags don't count", otherwise="META tags don't count when pages are compared"),
-    "near_duplicate_detection": always(
-        usual=False,
-        same="only equal pages are duplicates",
-        otherwise="near duplicates are planned; equal pages are found",
-    ),
+    "near_duplicate_detection": near_duplicates,
     "extract_links_from_dupes": always(
         usual=True, same="links of duplicates are followed", otherwise="links of duplicates are always followed"
     ),
@@ -192,8 +189,6 @@ OPTIONS: Mapping[str, Translate] = {
     ),
     "info": lambda _, __: Translation(Fate.TRANSLATED, "a comment in settings.py"),
 }
-NOT_YET = frozenset({"near_duplicate_detection"})
-"""Switches with a planned counterpart."""
 CRAWLMODE: Mapping[str, Translate] = {
     "mode": _mode_of_crawl,
     "fwdlinks": as_switch("CRAWLSPACE_FOLLOW_OFFSITE_LINKS"),

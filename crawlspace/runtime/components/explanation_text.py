@@ -154,6 +154,8 @@ def _known(known: UrlReport, refreshing: Refreshing | None) -> Iterator[str]:
     elif known.left_to_others:
         held = f", its deletion held: {state.held.sentence}" if state.held is not None else ""
         yield f"in the index, left there for another collection{held}"
+    elif known.distance is not None:
+        yield f"not in the index: nearly the same as {known.duplicate_of}, distance {known.distance}"
     elif known.duplicate_of is not None:
         yield f"not in the index: a duplicate of {known.duplicate_of}"
     else:

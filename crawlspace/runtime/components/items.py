@@ -12,15 +12,19 @@ from urllib.parse import unquote, urlsplit
 from itemadapter import ItemAdapter, is_item
 from itemadapter.adapter import DataclassAdapter
 
+from crawlspace.config.content import ContentSettings
 from crawlspace.content.fingerprint import checksum, checksum_of_bytes, with_parts
 from crawlspace.content.language import language_of
 from crawlspace.content.page import Page
 from crawlspace.content.parts import MAX_PARTS, digest_of, unique_key
+from crawlspace.content.text import last_segment
 from crawlspace.decision import Reason
 from crawlspace.document import OWN_FIELDS, Document, Part, values_of
+from crawlspace.index.login_exclusion import is_marked, simhash_behind_login
 from crawlspace.index.orders import sent_parts
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.http.file_body import FileBody
+from crawlspace.simhash import signature_of
 from crawlspace.status import Status
 
 
@@ -225,6 +229,18 @@ def checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_o
     """
     found = _checksum_of(document, fetched, with_title=with_title, cut_off=cut_off)
     return found if cut_off else with_parts(found, document.parts)
+
+
+def simhash_of(document: Document, content: ContentSettings) -> bytes | None:
+    """Return the signature of the text that the checksum of a document is made of; None if it has no near duplicates."""
+    if not content.near_duplicates:
+        return None
+    text = document.text
+    if document.parts and not content.checksum_cut_off:
+        text = " ".join((text, *(f"{part.title} {part.text}" for part in document.parts)))
+    title = document.title if content.checksum_title and document.title != last_segment(document.url) else None
+    signature = signature_of(text, title=title, cut_off=content.checksum_cut_off)
+    return simhash_behind_login(signature) if is_marked(document) else signature
 
 
 def _checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_off: int) -> bytes:

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from crawlspace.errors import CrawlspaceError
 from crawlspace.outcome import Outcome
-from crawlspace.runtime.components.items import failed
+from crawlspace.runtime.components.items import failed, simhash_of
 from crawlspace.runtime.components.requests import FAILED, ROBOTS, STATE
 from crawlspace.runtime.components.responses import lost
 from crawlspace.runtime.components.scheduler import BATCH
@@ -43,6 +43,8 @@ class Recorder:
     def record(self, outcome: Outcome) -> None:
         """Record an outcome; it is committed with others, at the latest after LONGEST_WAIT_S."""
         engine = self._session.engine
+        if outcome.document is not None:
+            outcome.simhash = simhash_of(outcome.document, self._session.collection.content)
         try:
             engine.fetched(outcome)
         except CrawlspaceError as error:

@@ -27,7 +27,7 @@ from crawlspace.content.boilerplate import SiteBlocks
 from crawlspace.content.documents.framing import LENGTH_BYTES, framed
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import RebuiltDocument
-from crawlspace.crawl.startup import build_deletion_limit, build_space, rules_of
+from crawlspace.crawl.startup import build_deletion_limit, build_space, rules_of, use_near_duplicates
 from crawlspace.errors import ConfigError, CrawlspaceError
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.loader import CollectionLoader, source_hash
@@ -61,6 +61,7 @@ def extracting(
         raise ConfigError(str(error.code)) from error
     learned = learn_blocks(opened.store, archive, collection.content) if collection.content.boilerplate else {}
     start = ReplayStart(paths.name, options, opened.store.archive_files(), learned)
+    use_near_duplicates(opened.store, collection)
     outcomes = OutcomePolicy(
         opened.store, read_health=opened.store.health, clock=clock, deletion_limit=build_deletion_limit(collection)
     )

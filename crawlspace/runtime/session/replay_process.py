@@ -34,7 +34,7 @@ from crawlspace.content.documents.framing import LENGTH_BYTES, framed, received
 from crawlspace.crawl.replay import RebuiltDocument, ReplayEngine
 from crawlspace.crawl.startup import Startup
 from crawlspace.errors import CrawlspaceError
-from crawlspace.index.login_exclusion import checksum_behind_login, is_marked, mark
+from crawlspace.index.login_exclusion import checksum_behind_login, is_marked, mark, simhash_behind_login
 from crawlspace.model import UrlState
 from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.archived_responses import as_downloaded
@@ -241,6 +241,7 @@ class ReplayScheduler(BaseScheduler):
         if stored is not None and document is not None and is_marked(stored.document) and not is_marked(document):
             mark(document)  # the response was had with a log-in, which is not set any more
             rebuilt.checksum = checksum_behind_login(rebuilt.checksum)
+            rebuilt.simhash = simhash_behind_login(rebuilt.simhash)
         if stored is not None and document is not None and rebuilt.kind is OutcomeKind.DOCUMENT and document != stored.document:
             rebuilt.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
             rebuilt.response = stored.location

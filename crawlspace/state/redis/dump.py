@@ -151,8 +151,7 @@ class RedisSide:
     def _whole(self, states: Sequence[UrlState]) -> Iterator[UrlRecord]:
         ids = [state.id for state in states]
         links, documents, alternates, near, link_metadata, pages, marks = (
-            self._get(key, ids)
-            for key in (Key.LINKS, Key.DOCUMENT, Key.ALTERNATE, Key.NEAR, Key.LINK_METADATA, Key.BY, Key.MARK)
+            self._get(key, ids) for key in (Key.LINKS, Key.DOCUMENT, Key.ALTERNATE, Key.NEAR, Key.LINK_METADATA, Key.BY, Key.MARK)
         )
         left = self._store.left_to_others(ids)
         groups = {state.id: alternates.get(state.id, state.checksum) for state in states if state.checksum is not None}

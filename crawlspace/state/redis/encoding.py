@@ -217,7 +217,19 @@ _POSITIONS = {name: position for position, name in enumerate((*Row.__struct_fiel
 _in_order = itemgetter(*(_POSITIONS[name] for name in FIELDS))
 _URL, _KEY, _RANK, _LEASE_UNTIL, _CHECKSUM, _CANONICAL, _REQUESTED_BY, _FIELDS_MARK, _ARCHIVED, _SIMHASH, _INHERITED = map(
     _POSITIONS.__getitem__,
-    ("url", "key", "rank", "lease_until", "checksum", "canonical", "requested_by", "fields_mark", "archived", "simhash", "inherited"),
+    (
+        "url",
+        "key",
+        "rank",
+        "lease_until",
+        "checksum",
+        "canonical",
+        "requested_by",
+        "fields_mark",
+        "archived",
+        "simhash",
+        "inherited",
+    ),
 )
 
 

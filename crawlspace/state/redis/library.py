@@ -24,7 +24,21 @@ from crawlspace.state.redis.keys import Key, Prefix, type_of
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST
 from crawlspace.status import LINKS_ONLY, OUT_OF_SPACE, UNCOUNTED, Status
 
-PARTS = ("records", "rows", "groups", "near", "outbox", "inheritance", "refused", "record", "reading", "queue", "workers", "move", "main")
+PARTS = (
+    "records",
+    "rows",
+    "groups",
+    "near",
+    "outbox",
+    "inheritance",
+    "refused",
+    "record",
+    "reading",
+    "queue",
+    "workers",
+    "move",
+    "main",
+)
 """The files, in the order of the code."""
 
 _OF_RULE_CHANGE = {

@@ -171,6 +171,10 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         text = None if simhash is None else raw(simhash)
         return bool(self.server.call("is_duplicate", id=id, checksum=raw(checksum), canonical=key, simhash=text))
 
+    def leading_text(self, simhash: bytes) -> bytes | None:
+        found: bytes | None = self.server.call("leading_text", simhash=raw(simhash))
+        return found
+
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return set(self.server.call("lost_links", ids=list(ids)))
 

@@ -175,9 +175,7 @@ class Groups:
         self.join(into, row.id, key=row.key, canonical=row.canonical)
         self._moved |= {row.grp, into}
         self._tally.documents[row.site] -= row.indexed
-        self._db.execute(
-            "UPDATE url SET grp = ?, alternate = ?, indexed = 0, named = 0 WHERE id = ?", (into, alternate, row.id)
-        )
+        self._db.execute("UPDATE url SET grp = ?, alternate = ?, indexed = 0, named = 0 WHERE id = ?", (into, alternate, row.id))
         for group, key in ((row.grp, row.canonical), (into, row.canonical), (into, row.key)):
             if key is not None:
                 self._db.execute(_NAME, (group, key))

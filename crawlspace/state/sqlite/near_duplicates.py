@@ -64,9 +64,7 @@ class SqliteNearTexts:
 
     def _pages(self, table: str, condition: str, *values: bytes | int | str) -> list[NearPage]:
         rows = self._db.execute(f"{_PAGE} FROM {table} CROSS JOIN site ON site.id = url.site WHERE {condition}", values)
-        return [
-            NearPage(id, checksum, simhash, bool(named), rank, host) for id, checksum, simhash, named, rank, host in rows
-        ]
+        return [NearPage(id, checksum, simhash, bool(named), rank, host) for id, checksum, simhash, named, rank, host in rows]
 
 
 class SqliteNearGroups(SqliteNearTexts):
@@ -145,11 +143,16 @@ def has_near_texts(db: apsw.Connection) -> bool:
     return bool(db.execute("SELECT EXISTS (SELECT 1 FROM near_text)").get)
 
 
-def is_near_duplicate(db: apsw.Connection, id: int, simhash: bytes) -> bool:
-    """Return whether a text would join a group that another URL represents."""
+def near_text(db: apsw.Connection, simhash: bytes) -> bytes | None:
+    """Return the leading text whose group a text would join."""
     texts = SqliteNearTexts(db)
     within = texts.within()
-    text = leading_text(texts, simhash, within) if within else None
+    return leading_text(texts, simhash, within) if within else None
+
+
+def is_near_duplicate(db: apsw.Connection, id: int, simhash: bytes) -> bool:
+    """Return whether a text would join a group that another URL represents."""
+    text = near_text(db, simhash)
     if text is None:
         return False
     return not db.execute("SELECT indexed FROM url WHERE id = ? AND grp = ?", (id, text)).get

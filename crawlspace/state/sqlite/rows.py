@@ -191,9 +191,7 @@ def left_to_others(db: apsw.Connection, ids: Collection[int]) -> set[int]:
     return {id for (id,) in rows}
 
 
-def is_duplicate(
-    db: apsw.Connection, id: int, *, checksum: bytes, canonical: int | None, simhash: bytes | None = None
-) -> bool:
+def is_duplicate(db: apsw.Connection, id: int, *, checksum: bytes, canonical: int | None, simhash: bytes | None = None) -> bool:
     found = db.execute(
         "SELECT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ? AND alternate < 2 AND id <> ?)"
         " OR EXISTS (SELECT 1 FROM url INDEXED BY url_key WHERE key = ? AND checksum IS NOT NULL AND canonical IS NULL)",

@@ -22,7 +22,7 @@ from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import PageLinks
 from crawlspace.state.link_keys import folded_links
 from crawlspace.state.site_health import Health
-from crawlspace.state.sqlite import inherited_metadata, outbox, record, rows, rule_change
+from crawlspace.state.sqlite import inherited_metadata, near_duplicates, outbox, record, rows, rule_change
 from crawlspace.state.sqlite import links as sqlite_links
 from crawlspace.state.sqlite import queue as sqlite_queue
 from crawlspace.state.sqlite import sites as sqlite_sites
@@ -223,6 +223,7 @@ class SqliteStore:
     make_retries_due_by = _within(_writing, sqlite_queue.make_retries_due_by)
     health = _within(_reading, sqlite_sites.health)
     is_duplicate = _within(_reading, rows.is_duplicate)
+    leading_text = _within(_reading, near_duplicates.near_text)
     lost_links = _within(_snapshot, rows.lost_links)
     refused_links = _within(_reading, sqlite_links.refused_links)
 

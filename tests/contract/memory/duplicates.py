@@ -180,9 +180,12 @@ class MemoryDuplicates:
         now = self._rankings.get(checksum, NO_MEMBERS)
         return bool({now.representative, *now.noted} - {None, id})
 
+    def leading_text(self, simhash: bytes) -> bytes | None:
+        return leading_text(self._near, simhash, self._within())
+
     def has_near(self, simhash: bytes, id: int) -> bool:
         """Whether another URL represents the group that a text with this signature would join."""
-        text = leading_text(self._near, simhash, self._within())
+        text = self.leading_text(simhash)
         return text is not None and self._rankings[text].representative != id
 
     def document(self, id: int) -> Document | None:

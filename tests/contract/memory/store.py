@@ -19,8 +19,8 @@ from crawlspace.state.changes import HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN,
 from crawlspace.state.depths import leads_again
 from crawlspace.state.due_times import at_once
 from crawlspace.state.duplicates import canonical_page
-from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.lifecycle import excluded, unindexed
+from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
@@ -196,6 +196,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         if simhash is not None and self._groups.has_near(simhash, id):
             return True
         return self._groups.has_other(checksum, id)
+
+    def leading_text(self, simhash: bytes) -> bytes | None:
+        return self._groups.leading_text(simhash)
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return {id for id in ids if not all(self._keys.get(key) for key in self._links.get(id, ()))}

@@ -12,7 +12,7 @@ from crawlspace.rules.xml.model import RegexSyntax
 from tests.unit.importers.exalead_imports import imported_from
 from tests.unit.importers.imports import settings_of
 
-TRANSLATED, DEFAULT, LOST, NOT_YET = Fate.TRANSLATED, Fate.DEFAULT, Fate.NO_COUNTERPART, Fate.NOT_YET
+TRANSLATED, DEFAULT, LOST = Fate.TRANSLATED, Fate.DEFAULT, Fate.NO_COUNTERPART
 # what public documentation names, and what is known by experience
 DOCUMENTED = [
     *("name", "documentsType", "fetcher", "crawlerServer", "connectorServer", "buildGroup", "dataModel", "storeTextOnly"),
@@ -58,7 +58,7 @@ ATTRIBUTES = [
     ('ignoreRobotsTxt="true"', TRANSLATED, {"ROBOTSTXT_OBEY": False, "CRAWLSPACE_META_ROBOTS": True}),
     ('enableConvertProcessor="true"', TRANSLATED, {"CRAWLSPACE_FOLLOW_FILE_LINKS": True}),
     ('storeTextOnly="true"', DEFAULT, {}),
-    ('nearDuplicateDetector="true"', NOT_YET, {}),
+    ('nearDuplicateDetector="true"', TRANSLATED, {"CRAWLSPACE_NEAR_DUPLICATES": 6}),
     ('nearDuplicateDetector="false"', DEFAULT, {}),
     ('crawlSitemaps="true"', DEFAULT, {}),
     ('crawlSitemaps="false"', TRANSLATED, {"CRAWLSPACE_FOLLOW": "links"}),

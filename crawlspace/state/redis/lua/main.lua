@@ -57,7 +57,7 @@ local function register(names, from, is_read, flags)
 end
 
 register({
-  "counts", "depths_of", "documents", "due", "first_due", "get", "get_ids", "held_some", "in_index", "is_duplicate", "lost_links",
+  "counts", "depths_of", "documents", "due", "first_due", "get", "get_ids", "held_some", "in_index", "is_duplicate", "leading_text", "lost_links",
   "ordered", "orders", "orphans", "parked", "scan", "scan_depths", "scan_links", "sender", "some_inheriting", "urls", "without_source",
   "workers",
 }, reads, true, {"no-writes"})

@@ -83,6 +83,11 @@ function reads.without_source(args)
   return reading.replies(ids)
 end
 
+function reads.leading_text(args)
+  local within = near.within()
+  return within > 0 and near.leading_text(args.simhash, within) or false
+end
+
 -- 1 or 0: false would be an empty reply.
 function reads.is_duplicate(args)
   local now = groups.ranking(args.checksum)
@@ -90,8 +95,7 @@ function reads.is_duplicate(args)
   for _, id in ipairs(args.canonical and url_keys.rows_with(args.canonical) or {}) do
     if rows[id][CHECKSUM] and not rows[id][CANONICAL] then return 1 end
   end
-  local within = args.simhash and near.within() or 0
-  local leading = within > 0 and near.leading_text(args.simhash, within)
+  local leading = args.simhash and reads.leading_text(args)
   if leading and groups.ranking(leading).representative ~= args.id then return 1 end
   return 0
 end

@@ -13,7 +13,7 @@ from crawlspace.state.redis.library import PARTS, library
 FOLDER = Path(library.__wrapped__.__code__.co_filename).parent / "lua"
 LUA = sorted(FOLDER.glob("*.lua"))
 
-MOST_LOCALS = 100
+MOST_LOCALS = 110
 """Far below the limit: functions belong in the table of their file."""
 
 

@@ -19,6 +19,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.model import Requester, Source, State
 from crawlspace.state.dump import UrlRecord
+from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.sqlite.dump import SqliteSide
 from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, VERSION
@@ -332,7 +333,16 @@ if __name__ == "__main__":
 # --- files of earlier versions --------------------------------------------------------------------------------------
 
 
+OF_VERSION_5 = (
+    "DROP INDEX url_other_text",
+    "DROP TABLE near_band",
+    "DROP TABLE near_text",
+    "ALTER TABLE url DROP COLUMN simhash",
+    "CREATE INDEX url_alternate ON url (checksum) WHERE alternate = 2",
+    "PRAGMA user_version = 5",
+)
 _OF_VERSION_4 = (
+    *OF_VERSION_5,
     "DROP INDEX url_alternate",
     "ALTER TABLE url RENAME COLUMN alternate TO aside",
     "ALTER TABLE url RENAME COLUMN requested_by TO asked",
@@ -367,6 +377,29 @@ _OF_VERSION_1 = (
     ),
     "PRAGMA user_version = 1",
 )
+
+
+def test_a_file_of_version_5_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
+    path = filled(tmp_path, urls=0)
+    store = SqliteStore(path)
+    known = Known(store)
+    known.crawled(("a.example/page", "one"))
+    store.close()
+    statements(*OF_VERSION_5)(path)
+    content = path.read_bytes()
+    reader = SqliteStore(path, read_only=True)
+    assert Known(reader).get("a.example/page").simhash is None
+    reader.close()
+    assert path.read_bytes() == content, "who only reads changes nothing"
+    signature = bytes(76)
+    for _ in range(2):
+        store = SqliteStore(path)
+        store.set_meta(NEAR_META, "3")
+        known = Known(store)
+        known.record(known.page("a.example/page", "one", simhash=signature))
+        assert (known.get("a.example/page").simhash, store.leading_text(signature)) == (signature, b"one")
+        store.check()
+        store.close()
 
 
 def test_a_file_of_version_3_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
