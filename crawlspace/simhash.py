@@ -92,7 +92,7 @@ def _has_few_changes(one: bytes, other: bytes, words_of_one: int) -> bool:
     for mine, others in zip(one[12:], other[12:], strict=True):
         apart = (mine - others) & 0xFF
         squares += min(apart, 256 - apart) ** 2
-    words = max(int.from_bytes(one[8:12], "little"), int.from_bytes(other[8:12], "little"), words_of_one)
+    words = max(int.from_bytes(one[8:12], "little"), int.from_bytes(other[8:12], "little"))
     return 5 * squares * words_of_one <= 28 * words
 
 

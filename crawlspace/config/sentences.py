@@ -75,12 +75,23 @@ def _value(place: str, value: object, kind: inspect.Type, extra: Mapping[str, ob
         case inspect.StrType(min_length=least):
             return text(place, value) if least or not isinstance(value, str | Path | None) else str(value or "").strip()
         case inspect.LiteralType(values=allowed):
+            if isinstance(allowed[0], int):
+                return _number_among(place, value, allowed)
             return one_of(place, value, [str(one) for one in allowed])
         case inspect.VarTupleType(item_type=inspect.LiteralType(values=allowed)):
             return tuple(choice_of(place, value, [str(one) for one in allowed]))
         case inspect.VarTupleType():
             return tuple(words(place, value or (), separators=str((extra or {})["separators"])))
     return value
+
+
+def _number_among(place: str, value: object, allowed: Iterable[object]) -> int:
+    """Return a number, or text that is one, which is among `allowed`. Raises SettingError."""
+    numbers = {str(one): one for one in allowed if isinstance(one, int)}
+    found = None if isinstance(value, bool) else numbers.get(str(value).strip())
+    if found is None:
+        raise SettingError(f"{place} is {quoted(value)}; it must be one of {', '.join(numbers)}")
+    return found
 
 
 def _sentence(place: str, value: object, kind: inspect.Type, error: str) -> str:

@@ -86,6 +86,8 @@ OPTIONS = [
     ("truncate", "yes", TRANSLATED, {"CRAWLSPACE_TRUNCATE_PAGES": True}),
     ("truncate", "no", DEFAULT, {}),
     ("csum_cut_off", "0", DEFAULT, {}),
+    ("near_duplicate_detection", "no", DEFAULT, {}),
+    ("near_duplicate_detection", "yes", TRANSLATED, {"CRAWLSPACE_NEAR_DUPLICATES": 6}),
     ("max_backoff_counter", "1", TRANSLATED, {"CRAWLSPACE_MAX_SITE_FAILURES": 3}),
     ("max_backoff_delay", "600", TRANSLATED, {"CRAWLSPACE_BACKOFF_MAX": 600}),
     ("proxy", "proxy.contoso.com:3128", TRANSLATED, {"CRAWLSPACE_PROXY": "http://proxy.contoso.com:3128"}),

@@ -56,8 +56,7 @@ function near.is_near(one, other, within)
     apart = math.min(apart, 256 - apart)
     squares = squares + apart * apart
   end
-  local of_one = near.WORDS_OF_ONE[within]
-  return 5 * squares * of_one <= 28 * math.max(near.words_of(one), near.words_of(other), of_one)
+  return 5 * squares * near.WORDS_OF_ONE[within] <= 28 * math.max(near.words_of(one), near.words_of(other))
 end
 
 -- The three bands of a simhash, see `bands` in `simhash.py`.
