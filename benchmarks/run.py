@@ -45,6 +45,7 @@ NAMES = (
     "sitemaps",
     "lastmod",
     "boilerplate",
+    "near_duplicates",
     "sink_speed",
     "sink_crawl",
 )

@@ -2,8 +2,9 @@
 
 The simhash (Charikar, 2002) has 64 bits, each the majority of that bit among the hashes of all pairs of neighbouring words. The more alike two
 texts are, the fewer bits differ; but a table of contents and a page of the same template may be as close as two versions of one page. So a
-signature has a sketch as well (Alon, Matias, Szegedy, 1996): 64 counters, to each of which pairs are added or subtracted, by their hash. The
-squares of the differences between two sketches add up to about the number of pairs that only one of the texts has, four for each changed word.
+signature has a sketch as well: 128 counters, to each of which words are added or subtracted, by their hash. The differences between the counters of
+two texts add up to the number of words that only one of them has, or to less where two such words meet in a counter; their squares add up to
+about that number (Alon, Matias, Szegedy, 1996), or to more where a word was repeated.
 
 Hashes are blake2b, so signatures are the same in all processes, on all machines and in all versions of Python. They are stored: with another
 way to compute them, stored ones are of no use.
@@ -25,7 +26,7 @@ MIN_WORDS = 100
 """A shorter text has no signature: in a few words, a small difference may be the whole content."""
 _WORDS_OF_ONE_CHANGE = {3: 500, 6: 100}
 """By distance, of how many words one may differ."""
-_COUNTERS = 64
+_COUNTERS = 128
 _MOST_WORDS = (1 << 32) - 1
 _CACHED_WORDS = 1 << 16
 
@@ -60,9 +61,10 @@ def signature_of(text: str, *, title: str | None = None, cut_off: int = 0) -> by
         return None
     pairs = len(words) - 2
     of_words = {word: _hash(word) for word in set(words)}
-    hashes = int.from_bytes(b"".join(map(of_words.__getitem__, words)), "little")
+    joined = b"".join(map(of_words.__getitem__, words))
+    hashes = int.from_bytes(joined, "little")
     # A word has two hashes of 8 bytes, for its place as first and as second of a pair. A pair has the first of one word, combined with the second of
-    # the next; beside it lies, for the sketch, the second of the first word with the first of the word after the next.
+    # the next.
     combined = (hashes ^ (hashes >> 192)) & ((1 << (128 * pairs)) - 1)
     of_pairs = combined.to_bytes(16 * pairs, "little")
     ones = int.from_bytes(_ONES * pairs, "little")
@@ -71,8 +73,8 @@ def signature_of(text: str, *, title: str | None = None, cut_off: int = 0) -> by
         column = int.from_bytes(of_pairs[place::16], "little")
         for bit in range(8):
             simhash |= (2 * ((column >> bit) & ones).bit_count() > pairs) << (8 * place + bit)
-    counted = Counter(of_pairs[8::16])
-    sketch = [counted[n] + counted[n + 64] - counted[n + 128] - counted[n + 192] & 0xFF for n in range(_COUNTERS)]
+    counted = Counter(joined[15::16])
+    sketch = [counted[n] - counted[n + _COUNTERS] & 0xFF for n in range(_COUNTERS)]
     return simhash.to_bytes(8, "little") + min(len(words), _MOST_WORDS).to_bytes(4, "little") + bytes(sketch)
 
 
@@ -87,13 +89,17 @@ def is_near(one: bytes, other: bytes, within: int) -> bool:
 
 
 def _has_few_changes(one: bytes, other: bytes, words_of_one: int) -> bool:
-    """Return whether at most one word of that many seems to differ; 40 % more are allowed for, since the sketch has an error of 18 %."""
-    squares = 0
+    """Return whether at most one word of that many seems to differ."""
+    sizes = int.from_bytes(one[8:12], "little"), int.from_bytes(other[8:12], "little")
+    least = squares = abs(sizes[0] - sizes[1])
     for mine, others in zip(one[12:], other[12:], strict=True):
         apart = (mine - others) & 0xFF
-        squares += min(apart, 256 - apart) ** 2
-    words = max(int.from_bytes(one[8:12], "little"), int.from_bytes(other[8:12], "little"))
-    return 5 * squares * words_of_one <= 28 * words
+        apart = min(apart, 256 - apart)
+        least += apart
+        squares += apart * apart
+    # twice the number of words that differ: those that only one has, and the difference of the sizes
+    most = 2 * max(sizes)
+    return least * words_of_one <= most and squares * words_of_one <= 2 * most
 
 
 def bands(signature: bytes) -> tuple[int, ...]:

@@ -50,7 +50,7 @@ checksums = st.sampled_from([None, b"one", b"one", b"two", b"three", b"near one"
 
 
 def _signature(simhash: int) -> bytes:
-    return simhash.to_bytes(8, "little") + (500).to_bytes(4, "little") + bytes(64)
+    return simhash.to_bytes(8, "little") + (500).to_bytes(4, "little") + bytes(128)
 
 
 SIGNATURES = {

@@ -21,7 +21,7 @@ BITS = {"0": 0, "2": 2, "3": 3, "4": 4, "6": 6, "9": 9, "far": 40}
 
 def signature(text: str) -> bytes | None:
     bits = BITS.get(text)
-    return None if bits is None else ((1 << bits) - 1).to_bytes(8, "little") + (500).to_bytes(4, "little") + bytes(64)
+    return None if bits is None else ((1 << bits) - 1).to_bytes(8, "little") + (500).to_bytes(4, "little") + bytes(128)
 
 
 def page(known: Known, url: str, text: str, canonical: str | None = None, **fields: object) -> Change:

@@ -100,8 +100,9 @@ def test_title_and_cut_off() -> None:
 
 
 STORED = (
-    "a2399c779d4ddc86c8000000fe01030100fe00010100fefd0000ff0001000202fdfffeffff0102fffe01fefd01010100fd02"
-    "02fffd01fdffff010000fd02fdfffdff0202ff00ffff00fe0300"
+    "a2399c779d4ddc86c800000000ff0000010102010100fe00ff00ff00ff000001010001010000010000fffe000000fefe0000"
+    "0000020000ff00ff02020003ff000100000200000000fffe020000ff01feffff0002fe0000ff00ff010101fe020100ff0102"
+    "0202ff00000100ff020100010100feffff0100000101ffffffff00ff01020100fffc010001000100"
 )
 """That of the numbers from 0 to 199."""
 
@@ -118,7 +119,7 @@ def test_a_signature_is_the_same_in_each_process() -> None:
     assert found == {STORED}
 
 
-signatures = st.binary(min_size=8, max_size=8).map(lambda simhash: simhash + bytes(68))
+signatures = st.binary(min_size=8, max_size=8).map(lambda simhash: simhash + bytes(132))
 
 
 @given(signature=signatures, flips=st.sets(st.integers(0, 63), max_size=6))
@@ -126,7 +127,7 @@ def test_all_within_the_distance_are_looked_up(signature: bytes, flips: set[int]
     simhash = int.from_bytes(signature[:8], "little")
     for bit in flips:
         simhash ^= 1 << bit
-    other = simhash.to_bytes(8, "little") + bytes(68)
+    other = simhash.to_bytes(8, "little") + bytes(132)
     assert distance(signature, other) == len(flips)
     for within in DISTANCES[1:]:
         if len(flips) <= within:
@@ -134,4 +135,4 @@ def test_all_within_the_distance_are_looked_up(signature: bytes, flips: set[int]
 
 
 def test_the_number_of_look_ups_is_fixed() -> None:
-    assert [len(list(probes(bytes(76), within))) for within in DISTANCES[1:]] == [23, 257]
+    assert [len(list(probes(bytes(140), within))) for within in DISTANCES[1:]] == [23, 257]

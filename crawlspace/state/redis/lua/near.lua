@@ -6,7 +6,7 @@
 forget_after_call(function() near.groups = {} end)  -- by id; false: none
 
 near.MOST = 500
-near.SIZE = 76
+near.SIZE = 140
 near.BANDS = {{20, 2, 1}, {22, 1, 0}, {22, 1, 0}}  -- bits, and how many of them are tried the other way round for distances 6 and 3
 near.WORDS_OF_ONE = {[3] = 500, [6] = 100}
 near.ones = {}
@@ -50,13 +50,16 @@ end
 
 function near.is_near(one, other, within)
   if within == 0 or near.distance(one, other) > within then return false end
-  local squares = 0
+  local words, others = near.words_of(one), near.words_of(other)
+  local least = math.abs(words - others)
+  local squares = least
   for n = 13, near.SIZE do
     local apart = math.abs(string.byte(one, n) - string.byte(other, n))
     apart = math.min(apart, 256 - apart)
-    squares = squares + apart * apart
+    least, squares = least + apart, squares + apart * apart
   end
-  return 5 * squares * near.WORDS_OF_ONE[within] <= 28 * math.max(near.words_of(one), near.words_of(other))
+  local most, of_one = 2 * math.max(words, others), near.WORDS_OF_ONE[within]
+  return least * of_one <= most and squares * of_one <= 2 * most
 end
 
 -- The three bands of a simhash, see `bands` in `simhash.py`.

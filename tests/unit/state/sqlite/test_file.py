@@ -391,7 +391,7 @@ def test_a_file_of_version_5_is_brought_up_to_date_when_it_is_written_to(tmp_pat
     assert Known(reader).get("a.example/page").simhash is None
     reader.close()
     assert path.read_bytes() == content, "who only reads changes nothing"
-    signature = bytes(76)
+    signature = bytes(140)
     for _ in range(2):
         store = SqliteStore(path)
         store.set_meta(NEAR_META, "3")
