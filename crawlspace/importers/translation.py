@@ -19,19 +19,17 @@ class Fate(StrEnum):
     TRANSLATED = "translated"
     DEFAULT = "default"
     NO_COUNTERPART = "no counterpart"
-    NOT_YET = "not there yet"
 
     @property
     def is_lost(self) -> bool:
         """Whether the collection lacks the option's effect."""
-        return self in {Fate.NO_COUNTERPART, Fate.NOT_YET}
+        return self is Fate.NO_COUNTERPART
 
 
 _SENTENCES = {
     Fate.TRANSLATED: "translated to",
     Fate.DEFAULT: "equal to the default:",
     Fate.NO_COUNTERPART: "no counterpart, because",
-    Fate.NOT_YET: "not there yet:",
 }
 
 

@@ -45,7 +45,7 @@ PAGES = "sitemap_pages:"
 TO_CHECK = "sitemap_check:"
 """The same: the keys of pages that may be due, and of those that it names no more."""
 MOST_LISTED = 1_000
-SAMPLED = 50
+SAMPLED = 100
 """One of so many pages that would be spared is fetched nevertheless, so that a sitemap that begins to lie is found out."""
 _MOST_ENTRIES = 4_000_000
 """Entries of sitemaps that are held in memory, 12 bytes each. Pages of further sitemaps are fetched as if there were none."""

@@ -212,11 +212,11 @@ RSS: Mapping[str, Translate] = {
         otherwise="rules hold for what a feed names, too: allow it by a rule",
     ),
     "index_feed": always(usual=False, same="a feed is not indexed", otherwise="a feed is never indexed, only what it names"),
-    "del_expired_links": lambda values, defaults: setting(
-        defaults,
-        "CRAWLSPACE_ORPHANS",
-        "delete:1" if yes_or_no(values) else "keep",
-        note=", for all pages that neither a feed nor a link leads to any more",
+    "del_expired_links": always(
+        usual=False,
+        same="a page that a feed names no more stays as long as it answers",
+        otherwise="a page that a feed names no more stays as long as it answers; CRAWLSPACE_ORPHANS deletes pages that nothing leads to any more,"
+        " those of the whole collection",
     ),
     "max_link_age": never("what a feed names belongs to it as long as it names it"),
     "max_link_count": never("what a feed names belongs to it as long as it names it; CRAWLSPACE_SITEMAP_MAX_ENTRIES bounds one"),

@@ -29,7 +29,7 @@ SPECIFIED = [
 ]
 SECRETS = ("Pr0xyS3cret", "S3cret-Word", "An0therS3cret", "FormS3cret")
 
-TRANSLATED, DEFAULT, LOST, NOT_YET = Fate.TRANSLATED, Fate.DEFAULT, Fate.NO_COUNTERPART, Fate.NOT_YET
+TRANSLATED, DEFAULT, LOST = Fate.TRANSLATED, Fate.DEFAULT, Fate.NO_COUNTERPART
 # an attrib or what stands in a section -> its fate, and the settings written for it
 OPTIONS = [
     ("delay", "0.5", TRANSLATED, {"DOWNLOAD_DELAY": 0.5}),
@@ -62,7 +62,8 @@ OPTIONS = [
     ("rss/auto_discover", "no", LOST, {}),
     ("rss/ignore_rules", "no", DEFAULT, {}),
     ("rss/index_feed", "yes", LOST, {}),
-    ("rss/del_expired_links", "yes", TRANSLATED, {"CRAWLSPACE_ORPHANS": "delete:1"}),
+    ("rss/del_expired_links", "yes", LOST, {}),
+    ("rss/del_expired_links", "no", DEFAULT, {}),
     ("rss/max_link_age", "60", LOST, {}),
     ("rss/other", "60", LOST, {}),
     ("refresh_when_idle", "yes", TRANSLATED, {"CRAWLSPACE_REFRESH_WHEN_IDLE": True}),

@@ -11,7 +11,7 @@ from crawlspace.importers.translation import Fate
 from tests.unit.importers.ibm_imports import CORPUS, imported, made_of
 from tests.unit.importers.test_ibm_files import report, settings_of
 
-TRANSLATED, DEFAULT, LOST, NOT_YET = Fate.TRANSLATED, Fate.DEFAULT, Fate.NO_COUNTERPART, Fate.NOT_YET
+TRANSLATED, DEFAULT, LOST = Fate.TRANSLATED, Fate.DEFAULT, Fate.NO_COUNTERPART
 # what the facts about IBM's crawler name -> whether it is known by experience only; all is in the folder intranet of the corpus
 FACTS = [
     ("crawl.rules", "rules", False),

@@ -3,7 +3,10 @@
 -- The hash `near` has by id the group of a page with another text; the sets `near:…` have the ids by group, and the hash `near_group` has by
 -- text its group, after the number of its pages there. Groups are changed only after all that may be damaged was read; damaged values count as none.
 
-forget_after_call(function() near.groups = {} end)  -- by id; false: none
+forget_after_call(function()
+  near.groups = {}  -- by id; false: none
+  near.has_any = nil  -- whether there were any at the beginning of the call
+end)
 
 near.MOST = 500
 near.SIZE = 140
@@ -21,7 +24,10 @@ end
 function near.within() return tonumber(call("HGET", keys.meta, "near_duplicates") or 0) or 0 end
 
 function near.of(id)
-  if near.groups[id] == nil then near.groups[id] = call("HGET", keys.near, id) end
+  if near.groups[id] == nil then
+    if near.has_any == nil then near.has_any = call("EXISTS", keys.near) == 1 end
+    near.groups[id] = near.has_any and call("HGET", keys.near, id)
+  end
   return near.groups[id] or nil
 end
 
@@ -127,14 +133,23 @@ end
 -- The leading text whose group a text would join.
 function near.leading_text(signature, within, but)
   local found, seen = {}, {}
+  local function take(apart, text)
+    if seen[text] or text == but then return end
+    seen[text] = true
+    local its = near.signature(text)
+    if its and near.is_near(signature, its, within) then found[#found + 1] = {apart, text} end
+  end
+  local ones, xor, bytes = near.ones, bit.bxor, string.byte
+  local a, b, c, d, e, f, g, h = bytes(signature, 1, 8)
   for _, entries in ipairs(call("HMGET", keys.near_band, unpack(near.probes(signature, within)))) do
-    near.each_entry(entries, function(simhash, text)
-      local apart = near.distance(signature, simhash)
-      if apart > within or seen[text] or text == but then return end
-      seen[text] = true
-      local its = near.signature(text)
-      if its and near.is_near(signature, its, within) then found[#found + 1] = {apart, text} end
-    end)
+    local at = 1
+    while entries and at + 8 <= #entries do  -- as `each_entry`, without the texts that are not near: almost all
+      local i, j, k, l, m, n, o, p, size = bytes(entries, at, at + 8)
+      local apart = ones[xor(a, i)] + ones[xor(b, j)] + ones[xor(c, k)] + ones[xor(d, l)]
+      apart = apart + ones[xor(e, m)] + ones[xor(f, n)] + ones[xor(g, o)] + ones[xor(h, p)]
+      if apart <= within then take(apart, string.sub(entries, at + 9, at + 8 + size)) end
+      at = at + 9 + size
+    end
   end
   table.sort(found, function(one, other)
     if one[1] ~= other[1] then return one[1] < other[1] end
