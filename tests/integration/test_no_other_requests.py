@@ -50,6 +50,7 @@ COMMANDS = [
     ("recrawl", "demo", "--host", "127.0.0.1"),
     ("crawl", "demo"),
     ("refused", "demo"),
+    ("sitemaps", "demo"),
     ("search", "demo", "wiki"),
     ("sinks", "demo"),
     ("startcollection", "shop", "http://shop.example.co.uk/"),

