@@ -168,7 +168,7 @@ def _lines(numbers: Report) -> Iterator[str]:
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, "")])
     if numbers.duplicates:
-        same = "pages that are in the index under another URL, because they are equal or name it as canonical"
+        same = "pages that are in the index under another URL, because they are (nearly) equal or name it as canonical"
         yield from _table([("duplicates", numbers.duplicates, same)])
     yield from _table([("waiting", numbers.outbox, "orders the index has not yet accepted")])
     if numbers.left_to_others:
