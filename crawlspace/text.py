@@ -32,6 +32,8 @@ SOUTH_EAST_ASIAN = (
     "\uaa60-\uaa76\uaa7a-\uaa7f"
 )
 """The same of Thai, Lao, Myanmar and Khmer: letters and the marks around them."""
+COMMON_BYTES = bytes(byte for byte in range(256) if byte < 0xE0 or byte == 0xE2)
+"""Bytes of UTF-8 that no character of these languages begins with. Looking for others is several times as fast as a pattern."""
 
 
 def printable(value: object, *, most: int = EXCERPT) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from crawlspace.admin.refused import SeenLink, seen_links
 from crawlspace.clock import iso, local_time
-from crawlspace.crawl.timed.lastmod import ALL, Reading, bounds_of, host_of, listed, naming, readings
+from crawlspace.crawl.timed.lastmod import ALL, Reading, bounds_of, listed, listed_host, naming, readings
 from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.model import SITEMAP_QUEUE, State, UrlState
 from crawlspace.rules.space import CrawlSpace
@@ -140,7 +140,7 @@ def sitemap_report(store: Store, space: CrawlSpace, *, most: int | None) -> Site
     states |= {state.id: state for state in failed}
     report = SitemapReport([_sitemap(state, known.get(state.url), store, space) for state in states.values()])
     named, linked = _keys(store, set(states))
-    hosts = {host_of(state.site) for state in states.values()}
+    hosts = {listed_host(state.site) for state in states.values()}
     missing, unread = set(named), []
     for url in _scan(store):
         missing.discard(url.key)
@@ -185,7 +185,7 @@ def _scan(store: Store) -> Iterator[KnownUrl]:
 
 def _differences(url: KnownUrl, *, is_named: bool, is_linked: bool, has_sitemaps: set[str]) -> Iterator[str]:
     if not is_named:
-        if url.has_document and host_of(url.site) in has_sitemaps:
+        if url.has_document and listed_host(url.site) in has_sitemaps:
             yield "not-named"
         return
     if not is_linked and url.depth > 0:

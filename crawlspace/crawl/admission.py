@@ -30,7 +30,7 @@ from crawlspace.model import SITEMAP_QUEUE, Candidate, NewUrl, Source, State, Ur
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
-from crawlspace.state.duplicates import rank_of
+from crawlspace.state.duplicates import host_of, rank_of
 from crawlspace.state.lifecycle import remembered
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST, RefusedLink
@@ -227,8 +227,8 @@ class Admission:
             return None, Reason.REDIRECTS
         candidate = target_candidate(state, outcome, self._discovery.recheck(state).actions)
         admitted, url, decision = self._discovery.candidate(candidate)
-        stays = self._collection.follows_offsite_redirects or admitted is None
-        if admitted is not None and not stays and admitted.site.rpartition(":")[0] != state.site.rpartition(":")[0]:
+        is_offsite = admitted is not None and host_of(admitted.site) != host_of(state.site)
+        if admitted is not None and is_offsite and not self._collection.follows_offsite_redirects:
             self._discovery.forget(admitted.key)
             self._discovery.refused[Reason.OFFSITE_REDIRECT] += 1
             admitted, decision = None, replace(decision, reason=Reason.OFFSITE_REDIRECT, rule=None)

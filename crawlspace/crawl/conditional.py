@@ -10,11 +10,13 @@ was stored by them is out of date only if its fields differ, so that not all are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 
+from crawlspace.config.collection import Collection
 from crawlspace.content.headers import PageHeaders
+from crawlspace.decision import Actions, Conditional
 from crawlspace.document import Document, essence, is_generic, packed_more
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
@@ -41,6 +43,19 @@ def set_generation(store: MetaStore, number: int) -> None:
 def begin_generation(store: MetaStore) -> None:
     """Start a new generation: the next fetch of each page is an unconditional GET."""
     set_generation(store, generation(store) + 1)
+
+
+def sends_validators(collection: Collection) -> Callable[[UrlState, Actions], bool]:
+    """Return a function that returns whether a rule, or the settings of its site, let a page be requested conditionally."""
+    sites, always = collection.sites, collection.sites.always_conditional
+
+    def is_wanted(state: UrlState, actions: Actions) -> bool:
+        if actions.conditional is not None:
+            return actions.conditional is Conditional.USUAL
+        host, _, port = state.site.rpartition(":")
+        return always or sites.of(host, int(port)).conditional
+
+    return is_wanted
 
 
 def mark_after(outcome: Outcome, after: UrlState, *, before: int) -> tuple[int, bool]:

@@ -16,7 +16,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.crawl.addresses import Locate, Locating
 from crawlspace.crawl.admission import Admission, CandidateChecker, check_start_urls
 from crawlspace.crawl.commits import Archiving, Commits, OneByOne, PageStore, WorkerView
-from crawlspace.crawl.conditional import generation
+from crawlspace.crawl.conditional import generation, sends_validators
 from crawlspace.crawl.depths.settlement import fetch_again
 from crawlspace.crawl.files import FileSlots
 from crawlspace.crawl.findings import RunFindings
@@ -75,9 +75,8 @@ class Engine:
         self.store, self.clock = store, clock
         self._checker = CandidateChecker(space)
         self._admission = Admission(collection, self._checker, store)
-        self.page_urls = self._admission.page_urls
-        """Checks the links of a page whose outcome is not recorded."""
-        self.canonical_key = self._admission.canonical_key
+        self.page_urls, self.canonical_key = self._admission.page_urls, self._admission.canonical_key
+        self._sends_validators = sends_validators(collection)
         self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, settings=collection.sinks)
         self.findings = RunFindings(store, clock, folding=collection.url_folding)
         self.progress = RunCounters(watcher=self.findings)
@@ -266,6 +265,7 @@ class Engine:
                 continue
             self._leased[state.id] = state
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
+            known = known and self._sends_validators(state, decision.actions)
             known = known and (self.rendering is None or self.rendering.is_conditional(state.url))
             return FetchPage(state, conditional=known and not lacks_fields(state, decision.actions))
         return None

@@ -29,6 +29,7 @@ from crawlspace.frontier.robots import Robots
 from crawlspace.model import SITEMAP_QUEUE, NewUrl, UrlState
 from crawlspace.outcome import NamedPages, Outcome, OutcomeKind
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.duplicates import host_of
 from crawlspace.state.store import Store
 from crawlspace.status import SITEMAPS, Status
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, join, parse
@@ -268,7 +269,7 @@ class Sitemaps:
         for one in self._chain(state):
             sites = (self._store.get_meta(NAMED_ON_HOSTS + one.url) or "").split()
             for site in sites:
-                if site.rpartition(":")[0] == host and self._is_named_at(site, one.url):
+                if host_of(site) == host and self._is_named_at(site, one.url):
                     return True
         return False
 
@@ -283,7 +284,7 @@ class Sitemaps:
 
     def _note_host(self, url: str, site: str) -> None:
         """Store that the robots.txt of a site names a sitemap of another host."""
-        if parse(url).host == site.rpartition(":")[0]:
+        if parse(url).host == host_of(site):
             return
         before = (self._store.get_meta(NAMED_ON_HOSTS + url) or "").split()
         if site not in before:

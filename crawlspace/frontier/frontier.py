@@ -65,7 +65,10 @@ class Frontier:
         longest_wait_s: float = 3600.0,
         others: OtherWorkers | None = None,
     ) -> None:
-        """`max_sites`: sites crawled at the same time, each for `max_pages_in_turn` while others wait. `longest_wait_s` bounds a stored wait, in case the clock was set back."""
+        """`max_sites`: sites crawled at the same time, each for `max_pages_in_turn` while others wait.
+
+        `longest_wait_s` bounds a stored wait, in case the clock was set back.
+        """
         self._store, self._clock, self._site_delays, self._others = store, clock, site_delays, others
         self._leases = Leases(store, clock=clock, lease_s=lease_s)
         self._sources = WeightedSources(weights)

@@ -143,9 +143,9 @@ class SiteQueue:
     works: bool = False
     """It has URLs to fetch."""
     placed: bool = False
-    in_turn: int = 0
-    """Pages that it was requested for since it has its place."""
     """It is one of the sites being crawled."""
+    in_turn: int = 0
+    """Pages that were requested of it since it has its place."""
     outside: bool = False
     """It waits for a place."""
     wakes_at: float | None = None

@@ -75,6 +75,7 @@ def test_a_driver_that_ends_while_it_starts_is_reported_as_a_browser_that_cannot
         demo.env["PLAYWRIGHT_NODEJS_PATH"] = "/bin/true"
         crawled = demo.crawl("demo", timeout=TIMEOUT)
         assert "cannot be started: its driver, Node.js, has ended" in crawled.stderr
+        assert "Traceback" not in crawled.stderr
         assert statuses(demo)["/"] == Status.NOT_RENDERED
 
 

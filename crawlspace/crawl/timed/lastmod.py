@@ -14,7 +14,6 @@ import zlib
 from array import array
 from base64 import b64decode, b64encode
 from bisect import bisect_left
-from collections.abc import Collection as Some
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
@@ -30,6 +29,7 @@ from crawlspace.model import State, UrlState
 from crawlspace.outcome import NamedPages, Outcome, OutcomeKind
 from crawlspace.state.changes import Change
 from crawlspace.state.due_times import Due, is_due_by_age
+from crawlspace.state.duplicates import host_of
 from crawlspace.state.metadata import damaged
 from crawlspace.state.recrawl import RecrawlPolicy, interval_of, next_refresh
 from crawlspace.state.store import DepthStore, MetaStore, SiteStore, UrlStore
@@ -246,7 +246,8 @@ class LastModified:
         before, trust = (NO_PAGES, Trust()) if record is None else (record.pages, record.reading.trust)
         is_new = record is None and len(named.hosts) == 1 and not any(self._store.documents([state.site]).values())
         due = [] if is_new else before.differences(named.times)
-        left = before.without(named.times) if named.is_whole and not names_sitemaps else []
+        left = before.without(named.times) if named.is_whole else []
+        _list(self._store, ALL, state.url)  # first: by this list what is to be checked is found after a kill
         if due or left:
             waiting, gone = read_to_check(self._store, state.url)
             waiting |= set(due)
@@ -255,7 +256,6 @@ class LastModified:
             self._to_check.append(state.url)
         timed = sum(map(bool, named.times.values()))
         self._keep(state.url, Reading(now, len(named.times), timed, trust, names_sitemaps), PageTimes.of(named.times))
-        _list(self._store, ALL, state.url)
         for host in () if names_sitemaps else named.hosts:
             _list(self._store, OF_HOST + host, state.url)
             self._by_host.drop(host)
@@ -332,7 +332,7 @@ class LastModified:
 
     def _naming(self, state: UrlState) -> Iterator[tuple[SitemapRecord, int]]:
         """Yield the sitemaps that name a page, each with its packed time."""
-        host = host_of(state.site)
+        host = listed_host(state.site)
         records = self._by_host.get(host)
         if records is None:
             records = tuple(self._load(listed(self._store, OF_HOST + host)))
@@ -377,10 +377,9 @@ class LastModified:
             self._store.set_meta(TO_CHECK + url, "")
             self._to_check = [one for one in self._to_check if one != url]
 
-    def _made_due(self, record: SitemapRecord, keys: Sequence[int], left: Some[int]) -> list[Due]:
+    def _made_due(self, record: SitemapRecord, keys: Sequence[int], left: set[int]) -> list[Due]:
         """Make those pages due that have changed, or left the sitemap, since they were fetched."""
         now = int(self._clock.now())
-
         made: dict[int, UrlState] = {}
 
         def changed(state: UrlState) -> Change | None:
@@ -403,8 +402,8 @@ class LastModified:
             return False
         if has_left:
             return state.fetched_at < record.reading.at and not any(one.url != record.url for one, _ in self._naming(state))
-        time = record.pages.time(state.key)
-        return bool(time) and not record.reading.trust.is_ignored and bounds_of(time or 0)[1] > state.fetched_at
+        time = record.pages.time(state.key) or 0
+        return time > 0 and not record.reading.trust.is_ignored and bounds_of(time)[1] > state.fetched_at
 
     # --- between ---------------------------------------------------------------------------------------------------
 
@@ -435,7 +434,7 @@ def listed(store: MetaStore, name: str) -> list[str]:
 
 def naming(store: MetaStore, state: UrlState) -> Iterator[tuple[SitemapRecord, int]]:
     """Yield the sitemaps that name a page, each with its packed time, from the store alone."""
-    for url in listed(store, OF_HOST + host_of(state.site)):
+    for url in listed(store, OF_HOST + listed_host(state.site)):
         record = read_record(store, url)
         if record is not None and (time := record.pages.time(state.key)) is not None:
             yield record, time
@@ -499,9 +498,9 @@ def _decoded(name: str, written: str, *types: str) -> tuple[array[int], array[in
     return first, second
 
 
-def host_of(site: str) -> str:
+def listed_host(site: str) -> str:
     """Return the host of a site as sitemaps are listed by it."""
-    return bare_host(site.rpartition(":")[0])
+    return bare_host(host_of(site))
 
 
 def bare_host(host: str) -> str:

@@ -80,6 +80,7 @@ class _FastImport:
         self._settings = SettingsFile(self._heading)
         self._starts: list[tuple[str, WrittenValue]] = []
         self._options = {option.name: option for option in section.options}
+        self._feeds_named: list[str] = []
         self._of_parts: list[str] = []
         """Rules of rules.xml for single hosts, after all others."""
 
@@ -295,7 +296,7 @@ class _FastImport:
         if not self._names_starts():
             self._starts += [(name, value) for value in values]
             return
-        urls: list[str] = list(self._settings.values.get(_SITEMAPS, ()))  # type: ignore[call-overload]
+        urls = self._feeds_named
         for value in values:
             url = start_url(value)
             if isinstance(url, Translation):

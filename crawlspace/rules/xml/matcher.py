@@ -57,6 +57,7 @@ _MODES = {
     ActionKind.META_NO_FOLLOW: "nofollow of pages",
     ActionKind.CONDITIONAL_GET: "conditional requests",
 }
+_OF_PAGES = frozenset({_MODES[ActionKind.META_NO_INDEX], _MODES[ActionKind.META_NO_FOLLOW]})
 _FLAGS = {
     ActionKind.ACCEPT: ("accept", True),
     ActionKind.IGNORE: ("accept", False),
@@ -91,8 +92,6 @@ class CompiledActions:
             for action in rule.actions
         )
         """Whether any rule has pages rendered."""
-        self.sets_conditional = any(action.kind is ActionKind.CONDITIONAL_GET for rule in rules.rules for action in rule.actions)
-        """Whether any rule says whether pages are requested with their validators."""
         conditions = Conditions()
         roots = [conditions.add(rule.condition) for rule in rules.rules]
         self.content_hash = _content_hash(rules.rules, roots, conditions, defaults=(accept, index, follow))
@@ -103,7 +102,7 @@ class CompiledActions:
         """As `content_hash`, but of which URLs are accepted."""
         self.fields_hash = _fields_hash(rules.rules, roots, conditions)
         """As `content_hash`, but of the metadata added to documents; empty if there is none."""
-        of_pages = _settings(rules.rules, roots, conditions, aspects=frozenset(list(_MODES.values())[:2]))
+        of_pages = _settings(rules.rules, roots, conditions, aspects=_OF_PAGES)
         self.meta_hash = _hash(of_pages) if of_pages else ""
         """As `content_hash`, but of which robots directives of pages have no effect; empty if all have."""
         if not host_case_sensitive:

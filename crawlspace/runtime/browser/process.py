@@ -6,8 +6,8 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from secrets import token_hex
 from time import monotonic
 from typing import Any, Self, TypeVar
@@ -96,6 +96,13 @@ class BrowserProcess:
         """Start a browser whose only way out is `proxy`, a URL, but for tabs with one of their own. Raises BrowserError."""
         program = find_program(settings.executable)
         tree = ProcessTree(token_hex(8))
+        with _no_errors_of_callbacks():
+            return await cls._started(program, tree, settings, proxy=proxy, options=options)
+
+    @classmethod
+    async def _started(
+        cls, program: str, tree: ProcessTree, settings: BrowserSettings, *, proxy: str, options: Sequence[str]
+    ) -> Self:
         driver = asyncio.ensure_future(async_playwright().start())
         try:
             async with asyncio.timeout(START_S):
@@ -230,6 +237,27 @@ def _heap(memory_bytes: int) -> str:
     return f"--js-flags=--max-old-space-size={min(_MOST_HEAP_MB, memory_bytes // 2 // _MIB)}"
 
 
+@contextmanager
+def _no_errors_of_callbacks() -> Iterator[None]:
+    """Have the event loop not log that Playwright's own callbacks have written to a driver that has ended: who awaits it gets an error."""
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if isinstance(context.get("exception"), RuntimeError):
+            return
+        if before is None:
+            loop.default_exception_handler(context)
+        else:
+            before(loop, context)
+
+    loop.set_exception_handler(handle)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(before)
+
+
 def _is_root() -> bool:
     """Whether Chromium's sandbox cannot be used: it refuses to run as root with it."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
@@ -239,7 +267,7 @@ def _why(error: Exception) -> str:
     """Return the lines of an error that say what happened, in one."""
     if isinstance(error, TimeoutError):
         return f"it was not ready within {START_S:g} s"
-    if not isinstance(error, (PlaywrightError, OSError)):
+    if type(error) in (Exception, RuntimeError):
         return "its driver, Node.js, has ended"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if "ERROR" in line or "FATAL" in line or "sandbox" in line.lower()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -20,8 +20,6 @@ from scrapy.utils.python import without_none_values
 from crawlspace.config.access import HEADERS, CredentialHosts, is_credential
 from crawlspace.config.proxies import Proxies
 from crawlspace.content.headers import kept_validator
-from crawlspace.decision import Conditional
-from crawlspace.model import UrlState
 from crawlspace.runtime.components.requests import CONDITIONAL, CUT, RESOURCE, STATE, drop_proxy, set_proxy, site_of
 from crawlspace.runtime.components.scrapy_internals import DecompressionHook, is_too_large
 from crawlspace.runtime.http.errors import UndecodableBody
@@ -76,32 +74,10 @@ def has_host_of(url: str, page: str) -> bool:
 class ConditionalGet:
     """Sets If-None-Match and If-Modified-Since. A header that a request has already stays."""
 
-    def __init__(self, is_wanted: Callable[[UrlState], bool] | None = None) -> None:
-        """`is_wanted` returns whether a page may be requested so; None: all may."""
-        self._is_wanted = is_wanted
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        session = getattr(crawler.spider, "session", None)
-        if session is None:
-            return cls()
-        sites, rules = session.collection.sites, session.collection.action_rules
-        if sites.always_conditional and (rules is None or not rules.sets_conditional):
-            return cls()
-
-        def is_wanted(state: UrlState) -> bool:
-            by_rule = session.engine.recheck(state).actions.conditional
-            host, _, port = state.site.rpartition(":")
-            return bool(sites.of(host, int(port)).conditional) if by_rule is None else by_rule is Conditional.USUAL
-
-        return cls(is_wanted)
-
     def process_request(self, request: Request) -> None:
         if not request.meta.get(CONDITIONAL):
             return
         state = request.meta[STATE]
-        if self._is_wanted is not None and not self._is_wanted(state):
-            return
         for name, value in ((b"If-None-Match", state.etag), (b"If-Modified-Since", state.last_modified)):
             if value and (validator := kept_validator(value)):  # those of older versions had no bounds
                 request.headers.setdefault(name, validator.encode("latin-1", "replace"))

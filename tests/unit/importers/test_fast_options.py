@@ -257,7 +257,7 @@ def test_a_sub_domain_has_rules_and_log_ins_of_its_own() -> None:
       <attrib name="delay"> 9 </attrib> <attrib name="if_modified_since"> no </attrib> <attrib name="use_sitemaps"> no </attrib>
       <section name="include_domains"> <attrib name="exact"> a.contoso.com </attrib> </section>
       <section name="include_uris"> <attrib name="prefix"> http://a.contoso.com/docs/ </attrib> </section>
-      <section name="exclude_uris"> <attrib name="contains"> /tmp/ </attrib> </section>
+      <section name="exclude_uris"> <attrib name="contains"> /drafts/ </attrib> </section>
       <Login name="x"> <attrib name="html_form"> https://a.contoso.com/in </attrib>
         <section name="parameters"> <attrib name="user"> anna </attrib> </section> </Login>
     </SubDomain>"""
@@ -270,8 +270,8 @@ def test_a_sub_domain_has_rules_and_log_ins_of_its_own() -> None:
     urls = [
         "http://a.contoso.com/docs/a",
         "http://a.contoso.com/b",
-        "http://a.contoso.com/docs/tmp/a",
-        "http://b.contoso.com/tmp/",
+        "http://a.contoso.com/docs/drafts/a",
+        "http://b.contoso.com/drafts/",
     ]
     assert [compiled.evaluate(parse(url)).accept for url in urls] == [True, False, False, True]
     assert found.report.lost == 0
