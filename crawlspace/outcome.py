@@ -152,3 +152,5 @@ class Exchange:
     """The IP address that answered."""
     dom: bytes | None = None
     """The HTML, in UTF-8, of the DOM of a page that was rendered."""
+    is_cut: bool = False
+    """Of the body only the beginning was taken."""

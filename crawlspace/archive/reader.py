@@ -13,7 +13,7 @@ import msgspec
 
 from crawlspace.archive.files import file_and_offset, find
 from crawlspace.archive.members import MOST_HEAD, DamagedRecord, Record, RecordParts, copied, number, record_without_block
-from crawlspace.archive.records import DOM, PREVIOUS, Location, Original, shape_of
+from crawlspace.archive.records import DOM, PREVIOUS, TRUNCATED, Location, Original, shape_of
 from crawlspace.document import Document
 
 MOST_BYTES = 1 << 30
@@ -40,6 +40,8 @@ class StoredResponse:
     """The version of the page before this one."""
     dom: bytes | None = None
     """Its HTML in UTF-8: document and links of the page were extracted from it, and not from the body."""
+    is_cut: bool = False
+    """Of the body only the beginning was taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,4 +261,5 @@ def _stored(record: Record, dom: bytes | None = None) -> StoredResponse | None:
         body,
         None if before is None else Location(file, before),
         dom,
+        is_cut=TRUNCATED in record.fields,
     )

@@ -40,6 +40,8 @@ _HASHED_AT_ONCE = 2_000
 """Below the size from which on hashlib releases Python's lock."""
 _GZIP = isal_zlib.MAX_WBITS | 16
 _GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+TRUNCATED = "WARC-Truncated"
+"""Of a response whose body is not whole (WARC 1.1, 5.13)."""
 PREVIOUS = "Crawlspace-Previous"
 """A field of ours (WARC 1.1 allows them): file name and offset of the version of the page before this one."""
 DOM = "Crawlspace-DOM-Digest"
@@ -121,6 +123,8 @@ def page(
         named.append((PREVIOUS, f"{previous.file} {previous.offset}"))
     if dom is not None:
         named.append((DOM, dom))
+    if exchange.is_cut:
+        named.append((TRUNCATED, "length"))
     yield metadata(document, url=exchange.url, of=id, date=date)
     if isinstance(exchange.body, BodyFile):
         yield from _large_record("response", id, date, named, response_head(exchange), exchange.body)

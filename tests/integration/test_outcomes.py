@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import re
 import zlib
 from pathlib import Path
@@ -233,7 +234,13 @@ def test_redirects_to_other_hosts_are_followed_if_that_is_set(follows: bool, is_
             assert "/far" in server.paths(), "a redirect that was refused is due at once when it is allowed"
 
 
-LONG = "<title>Long</title><p>first words</p>" + "<p>more words</p>" * 5_000 + '<p>last words</p><a href="/last">last</a>'
+_WORDS = random.Random(1)
+LONG = (
+    "<title>Long</title><p>first words</p>"
+    + "".join(f"<p>{_WORDS.randbytes(20).hex()}</p>" for _ in range(5_000))
+    + '<p>last words</p><a href="/last">last</a>'
+)
+"""Longer than is read when it is compressed, too."""
 ENCODED = {
     "": lambda body: body,
     "gzip": gzip.compress,
@@ -252,7 +259,8 @@ def test_a_page_that_is_too_long_is_cut_if_that_is_set(encoding: str, project: M
         demo.crawl("demo")
         assert states(demo)["/"].status == 615
         make_due(demo)
-        cut = demo.crawl("demo", "-s", "CRAWLSPACE_TRUNCATE_PAGES=True", "-s", "RETRY_TIMES=0").succeeded()
+        demo.write({"demo/settings.py": f"{settings}CRAWLSPACE_TRUNCATE_PAGES = True\nRETRY_TIMES = 0\n"})
+        cut = demo.crawl("demo").succeeded()
         assert states(demo)["/"].status == 200
         assert "/last" not in server.paths()
         assert "is longer than DOWNLOAD_MAXSIZE: it is read and indexed up to there" in cut.stderr
@@ -261,3 +269,5 @@ def test_a_page_that_is_too_long_is_cut_if_that_is_set(encoding: str, project: M
         exported = demo.scrapy("export", "demo", "-o", "-:jsonl").succeeded().stdout
         [document] = map(json.loads, exported.splitlines())
         assert document["fields"]["text_status"] == "cut"
+        demo.scrapy("reindex", "demo", "--extract").succeeded()
+        assert demo.scrapy("export", "demo", "-o", "-:jsonl").succeeded().stdout == exported, "the archive says that it is cut"

@@ -29,8 +29,8 @@ from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.index.login_exclusion import checksum_behind_login, is_marked
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.runtime.components.middlewares import Decompression
-from crawlspace.runtime.components.requests import page_request
+from crawlspace.runtime.components.middlewares import Decompression, beginning_of
+from crawlspace.runtime.components.requests import CUT, page_request
 from crawlspace.runtime.components.responses import PageReader, Responses
 from crawlspace.runtime.components.scrapy_internals import wake
 from crawlspace.runtime.http.errors import UndecodableBody
@@ -65,7 +65,8 @@ def sent_response_of(stored: StoredResponse, request: Request | None = None) -> 
     headers, body = _headers_of(stored), stored.body
     encodings = headers.getlist("Content-Encoding")
     if encodings:
-        body, left = _decompression.decompress(body, encodings, MOST_BYTES)
+        beginning = beginning_of(body, encodings, MOST_BYTES) if stored.is_cut else None
+        body, left = _decompression.decompress(body, encodings, MOST_BYTES) if beginning is None else (beginning, [])
         if left:
             headers["Content-Encoding"] = left
         else:
@@ -94,7 +95,8 @@ def _headers_of(stored: StoredResponse) -> Headers:
 
 def _made(stored: StoredResponse, headers: Headers, body: bytes, request: Request | None) -> Response:
     kind = responsetypes.from_args(headers=headers, url=stored.url, body=body)
-    return kind(stored.url, status=stored.status, headers=headers, body=body, request=request or Request(stored.url))
+    flags = [CUT] if stored.is_cut else None
+    return kind(stored.url, status=stored.status, headers=headers, body=body, flags=flags, request=request or Request(stored.url))
 
 
 # --- archived page -------------------------------------------------------------------------------------------------

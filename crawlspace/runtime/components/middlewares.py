@@ -111,7 +111,7 @@ class Decompression(DecompressionHook, HttpCompressionMiddleware):
         return super().process_request(request)
 
     def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Request | Response:
-        self._is_cut = self._truncates and CUT in response.flags
+        self._is_cut = CUT in response.flags
         decompressed = super().process_response(request, response)
         if self._is_cut and isinstance(decompressed, Response) and CUT not in decompressed.flags:
             return decompressed.replace(flags=[*decompressed.flags, CUT])

@@ -10,7 +10,7 @@ from scrapy.http import Response
 
 from crawlspace.config.access import is_credential
 from crawlspace.outcome import Exchange
-from crawlspace.runtime.components.requests import FILE
+from crawlspace.runtime.components.requests import CUT, FILE
 from crawlspace.runtime.http.file_body import FileBody
 
 
@@ -27,6 +27,7 @@ def exchange_of(request: Request, response: Response) -> Exchange:
         time(),
         _PROTOCOLS.get(response.protocol or "", "HTTP/1.1"),
         None if response.ip_address is None else str(response.ip_address),
+        is_cut=CUT in response.flags,
     )
 
 
