@@ -30,11 +30,10 @@ from benchmarks.measure import BenchmarkFailed, Row, finish, say
 from benchmarks.store import NOW, page, pending_url
 from crawlspace.content.html import extract
 from crawlspace.model import UrlState
-from crawlspace.simhash import bands, distance, is_near, probes, signature_of
+from crawlspace.simhash import bands, distance, is_near, number_of, probes, signature_of
 from crawlspace.state.changes import Change
 from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.near_duplicates import SqliteNearTexts
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 
@@ -191,26 +190,25 @@ def _of_stores(sizes: Sequence[int]) -> Iterator[Row]:
 def _in_sqlite(size: int) -> dict[int, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.db"
-        with closing(SqliteStore(path)) as store:
-            say(f"SQLite: {size:,} texts")
-            drawn = random.Random(1)
-            with store._file.writing() as db:  # as many pages would take hours
-                texts = SqliteNearTexts(db)
-                for number in range(size):
-                    texts.lead(b"%016d" % number, _random_signature(drawn))
+        say(f"SQLite: {size:,} texts")
+        with closing(SqliteStore(path)) as store, store._file.writing() as db:  # as many pages would take hours
+            found = list(_random_texts(size))
+            db.executemany("INSERT INTO near_text VALUES (?, ?)", sorted(found))
+            rows = ((band, number_of(signature), text) for text, signature in found for band in bands(signature))
+            db.executemany("INSERT INTO near_band VALUES (?, ?, ?)", sorted(rows))
+        with closing(SqliteStore.open_for_crawl(path)) as store:
+            store.begin_run(None)
             return _recording(store)
 
 
 def _in_redis(size: int) -> dict[int, float]:
     with redis_server() as port, closing(redis.Redis(port=port)) as client, closing(RedisStore(client, "near")) as store:
         say(f"Redis: {size:,} texts")
-        drawn = random.Random(1)
         prefix = store.server.prefix
         before = int(client.info("memory")["used_memory"])
         entries: dict[int, bytes] = {}
         texts: dict[bytes, bytes] = {}
-        for number in range(size):
-            text, signature = b"%016d" % number, _random_signature(drawn)
+        for text, signature in _random_texts(size):
             texts[text] = signature
             for band in bands(signature):
                 entries[band] = entries.get(band, b"") + signature[:8] + bytes((len(text),)) + text
@@ -250,6 +248,13 @@ def _change(state: UrlState, signature: bytes | None) -> Change:
     change = page(state)
     change.state.simhash = signature
     return change
+
+
+def _random_texts(size: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield checksums with signatures, all of texts of one length: where lengths differ, fewer have to be compared."""
+    drawn = random.Random(1)
+    for _ in range(size):
+        yield drawn.randbytes(16), _random_signature(drawn)
 
 
 def _random_signature(drawn: random.Random) -> bytes:

@@ -30,13 +30,16 @@ _COUNTERS = 128
 _MOST_WORDS = (1 << 32) - 1
 _CACHED_WORDS = 1 << 16
 
-_BANDS = ((44, 20, 2, 1), (22, 22, 1, 0), (0, 22, 1, 0))
+_BANDS = ((41, 23, 2, 1), (20, 21, 1, 0), (0, 20, 1, 0))
 """Bands of a simhash: lowest bit, number of bits, and how many of them are tried the other way round for distances 6 and 3.
 
 Of 6 bits, either at most 2 are in the first band, or at most 1 in the second, or at most 1 in the third; of 3 bits, at most 1, none or none. So
-all simhashes in a distance have a band with one of the values that `probes` returns: 257 for distance 6, 23 for 3. With a million simhashes
-about 220 and 21 others have one of these, too.
+all simhashes in a distance have a band with one of the values that are looked up: 320 for distance 6, 26 for 3. Values are those of texts of
+about the same length only. With a million texts of one length about 63 and 5 others have one of these values, too; where lengths are as different
+as on the web, a tenth of that.
 """
+_BAND_BITS, _NUMBER_AT = 25, 23
+"""Bits of a value that are the band and its number, and where the number begins; above them is the class of the length."""
 
 _ALONE = re.compile(f"[{IDEOGRAPHS}{SOUTH_EAST_ASIAN}]")
 _ONES = b"\x01"
@@ -89,34 +92,63 @@ def is_near(one: bytes, other: bytes, within: int) -> bool:
 def _has_few_changes(one: bytes, other: bytes, words_of_one: int) -> bool:
     """Return whether at most one word of that many seems to differ."""
     sizes = int.from_bytes(one[8:12], "little"), int.from_bytes(other[8:12], "little")
-    least = squares = abs(sizes[0] - sizes[1])
-    for mine, others in zip(one[12:], other[12:], strict=True):
-        apart = (mine - others) & 0xFF
-        apart = min(apart, 256 - apart)
-        least += apart
-        squares += apart * apart
     # twice the number of words that differ: those that only one has, and the difference of the sizes
-    most = 2 * max(sizes)
-    return least * words_of_one <= most and squares * words_of_one <= 2 * most
+    most = 2 * max(sizes) // words_of_one
+    most_squares = 4 * max(sizes) // words_of_one
+    least = squares = abs(sizes[0] - sizes[1])
+    if least > most:
+        return False
+    for mine, others in zip(one[12:], other[12:], strict=True):
+        if mine != others:
+            apart = (mine - others) & 0xFF
+            apart = min(apart, 256 - apart)
+            least += apart
+            squares += apart * apart
+            if least > most or squares > most_squares:
+                return False
+    return True
+
+
+def number_of(signature: bytes) -> int:
+    """Return the simhash of a signature as SQLite stores it, as a number with a sign."""
+    return int.from_bytes(signature[:8], "little", signed=True)
 
 
 def bands(signature: bytes) -> tuple[int, ...]:
     """Return the three values under which a signature is looked up."""
-    simhash = int.from_bytes(signature[:8], "little")
-    return tuple(number << 22 | simhash >> low & (1 << size) - 1 for number, (low, size, _, _) in enumerate(_BANDS))
+    return _bands_in(signature, _class_of(int.from_bytes(signature[8:12], "little")))
 
 
 def probes(signature: bytes, within: int) -> Iterator[int]:
-    """Yield the values of which every signature with a simhash within that distance has one among its `bands`."""
-    for band, (_, size, of_six, of_three) in zip(bands(signature), _BANDS, strict=True):
-        flips = of_six if within > 3 else of_three
-        yield band
-        if flips:
-            for first in range(size):
-                yield band ^ 1 << first
-                if flips > 1:
-                    for second in range(first):
-                        yield band ^ 1 << first ^ 1 << second
+    """Yield the values of which the signature of every near duplicate at that distance has one among its `bands`."""
+    words = int.from_bytes(signature[8:12], "little")
+    words_of_one = _WORDS_OF_ONE_CHANGE[within]
+    # Sizes differ by two words of so many at most, see `_has_few_changes`.
+    least, most = words - 2 * words // words_of_one, words * words_of_one // (words_of_one - 2)
+    for of_length in range(_class_of(least), _class_of(most) + 1):
+        for band, (_, size, of_six, of_three) in zip(_bands_in(signature, of_length), _BANDS, strict=True):
+            flips = of_six if within > 3 else of_three
+            yield band
+            if flips:
+                for first in range(size):
+                    yield band ^ 1 << first
+                    if flips > 1:
+                        for second in range(first):
+                            yield band ^ 1 << first ^ 1 << second
+
+
+def _bands_in(signature: bytes, of_length: int) -> tuple[int, ...]:
+    simhash = int.from_bytes(signature[:8], "little")
+    return tuple(
+        of_length << _BAND_BITS | number << _NUMBER_AT | simhash >> low & (1 << size) - 1
+        for number, (low, size, _, _) in enumerate(_BANDS)
+    )
+
+
+def _class_of(words: int) -> int:
+    """Return the number of the class of texts of about that length: there are four for each power of two."""
+    bits = words.bit_length()
+    return bits << 2 | words << 3 >> bits & 3
 
 
 @lru_cache(_CACHED_WORDS)

@@ -6,21 +6,25 @@ text becomes the representative, the group gets the name of that text: `regroup`
 another. Texts that are not near the new representative leave; each may be near that of another group, or has a group of its own from then on.
 
 A text with a signature (`crawlspace/simhash.py`) that names a group is a leading text; stores find these by the bands of their simhashes. A new
-text joins the group with the smallest distance, then with the smallest checksum. It never joins two groups together: recording a page deletes
-one document at most, as if it were equal.
+text joins the group with the smallest distance, then with the smallest checksum; only so many are compared, for on a site with one template very
+many texts have close simhashes. It never joins two groups together: recording a page deletes one document at most, as if it were equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from heapq import nsmallest
 from typing import NamedTuple, Protocol
 
-from crawlspace.simhash import distance, is_near
+from crawlspace.simhash import is_near
 
 NEAR_META = "near_duplicates"
 """The name of the distance of the setting among the metadata of a store; absent: 0."""
 MOST_NEAR = 500
 """Pages that a group takes in with other texts, and pages with its own up to which another text may represent it: moving them takes time."""
+
+MOST_COMPARED = 100
+"""Texts with a close simhash whose sketches are compared with that of a new text."""
 
 
 class NearPage(NamedTuple):
@@ -38,18 +42,21 @@ class NearPage(NamedTuple):
 class LeadingTexts(Protocol):
     """The texts that name a group which near duplicates may join."""
 
-    def leading(self, signature: bytes, within: int) -> Iterable[tuple[bytes, bytes]]:
-        """Yield leading texts with their signatures, among them all whose simhash is within that distance."""
+    def leading(self, signature: bytes, within: int) -> Iterable[tuple[int, bytes]]:
+        """Yield the leading texts whose simhash is within that distance, each with its distance; those of another length may be left out."""
 
-    def near_pages(self, group: bytes) -> list[NearPage]:
-        """Return the pages of a group with another text than its own, in any order."""
+    def signature(self, text: bytes) -> bytes | None:
+        """Return the signature of a leading text; None for another text."""
+
+    def is_full(self, group: bytes) -> bool:
+        """Return whether a group has `MOST_NEAR` pages with other texts than its own."""
 
 
 class NearGroups(LeadingTexts, Protocol):
     """The groups in a transaction, after all changes of URLs are written."""
 
-    def signature(self, text: bytes) -> bytes | None:
-        """Return the signature of a leading text; None for another text."""
+    def near_pages(self, group: bytes) -> list[NearPage]:
+        """Return the pages of a group with another text than its own, in any order."""
 
     def lead(self, text: bytes, signature: bytes | None) -> None:
         """Make a text a leading one; None: it is none any more."""
@@ -75,12 +82,11 @@ class NearGroups(LeadingTexts, Protocol):
 
 def leading_text(groups: LeadingTexts, signature: bytes, within: int, *, but: bytes | None = None) -> bytes | None:
     """Return the leading text next to a signature: that whose group the text would join."""
-    found = [
-        (distance(signature, other), text)
-        for text, other in groups.leading(signature, within)
-        if text != but and is_near(signature, other, within)
-    ]
-    return next((text for _, text in sorted(found) if len(groups.near_pages(text)) < MOST_NEAR), None)
+    for _, text in nsmallest(MOST_COMPARED, (one for one in groups.leading(signature, within) if one[1] != but)):
+        its = groups.signature(text)
+        if its is not None and is_near(signature, its, within) and not groups.is_full(text):
+            return text
+    return None
 
 
 def regroup(groups: NearGroups, ids: Iterable[int], touched: Iterable[bytes], within: int) -> None:

@@ -20,6 +20,7 @@ import apsw
 from crawlspace.clock import Clock, local_time
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.private_files import irregular, make_file
+from crawlspace.simhash import bands, number_of
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, SCHEMA, UPGRADES, VERSION
 from crawlspace.state.views import Crawler
@@ -158,6 +159,8 @@ class SqliteFile:
         while _user_version(self.db) in UPGRADES:
             with self.writing() as db:
                 if (version := _user_version(db)) in UPGRADES:  # else another process was faster
+                    db.create_scalar_function("near_band", _near_band, 2)
+                    db.create_scalar_function("near_simhash", _near_simhash, 1)
                     db.execute(UPGRADES[version])
                     db.pragma("user_version", version + 1)
 
@@ -375,6 +378,19 @@ def _is_full(path: Path) -> bool:
         return shutil.disk_usage(path.parent).free < _HARDLY_FREE_BYTES
     except OSError:
         return False
+
+
+def _near_band(*values: object) -> int:
+    signature, number = values
+    assert isinstance(signature, bytes)
+    assert isinstance(number, int)
+    return bands(signature)[number]
+
+
+def _near_simhash(*values: object) -> int:
+    (signature,) = values
+    assert isinstance(signature, bytes)
+    return number_of(signature)
 
 
 def _user_version(db: apsw.Connection) -> int:

@@ -4,23 +4,24 @@
 # ruff: noqa: S608
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import apsw
 
-from crawlspace.simhash import bands, probes
-from crawlspace.state.near_duplicates import NEAR_META, NearPage, leading_text
+from crawlspace.simhash import bands, number_of, probes
+from crawlspace.state.near_duplicates import MOST_NEAR, NEAR_META, NearPage, leading_text
 from crawlspace.state.sqlite.duplicates import Groups, MovedUrl
 from crawlspace.state.sqlite.schema import IS_NEAR, NAMES_A_PAGE
 from crawlspace.state.sqlite.transaction import Tally, blobs, integers
 
 _PAGE = "SELECT url.id, url.checksum, url.simhash, url.named, url.rank, site.host"
 _IS_PAGE = f"(alternate = 0 OR {IS_NEAR})"
+_ALL = (1 << 64) - 1
 _MOVED = "SELECT id, key, canonical, site, indexed, grp, checksum"
 
 
 class SqliteNearTexts:
-    """The leading texts, and the near duplicates in their groups."""
+    """The leading texts, and whether more may join them."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
@@ -33,17 +34,17 @@ class SqliteNearTexts:
         found: bytes | None = self._db.execute("SELECT signature FROM near_text WHERE checksum = ?", (text,)).get
         return found
 
-    def leading(self, signature: bytes, within: int) -> Iterator[tuple[bytes, bytes]]:
-        simhash = _simhash(signature)
+    def leading(self, signature: bytes, within: int) -> set[tuple[int, bytes]]:
+        simhash = number_of(signature)
         found = self._db.execute(
             "SELECT simhash, checksum FROM carray(?) AS probe CROSS JOIN near_band ON band = probe.value",
             (integers(probes(signature, within)),),
         )
-        near = {text for other, text in found if ((simhash ^ other) & _ALL).bit_count() <= within}
-        for text in near:
-            its = self.signature(text)
-            assert its is not None
-            yield text, its
+        return {(apart, text) for other, text in found if (apart := ((simhash ^ other) & _ALL).bit_count()) <= within}
+
+    def is_full(self, group: bytes) -> bool:
+        of_group = f"SELECT 1 FROM url INDEXED BY url_group WHERE grp = ? AND {IS_NEAR} LIMIT 1 OFFSET ?"
+        return bool(self._db.execute(f"SELECT EXISTS ({of_group})", (group, MOST_NEAR - 1)).get)
 
     def lead(self, text: bytes, signature: bytes | None) -> None:
         old = self.signature(text)
@@ -51,20 +52,13 @@ class SqliteNearTexts:
             self._db.execute("DELETE FROM near_text WHERE checksum = ?", (text,))
             self._db.executemany(
                 "DELETE FROM near_band WHERE band = ? AND simhash = ? AND checksum = ?",
-                [(band, _simhash(old), text) for band in bands(old)],
+                [(band, number_of(old), text) for band in bands(old)],
             )
         if signature is not None:
             self._db.execute("INSERT INTO near_text VALUES (?, ?)", (text, signature))
             self._db.executemany(
-                "INSERT INTO near_band VALUES (?, ?, ?)", [(band, _simhash(signature), text) for band in bands(signature)]
+                "INSERT INTO near_band VALUES (?, ?, ?)", [(band, number_of(signature), text) for band in bands(signature)]
             )
-
-    def near_pages(self, group: bytes) -> list[NearPage]:
-        return self._pages("url INDEXED BY url_group", f"grp = ? AND {IS_NEAR}", group)
-
-    def _pages(self, table: str, condition: str, *values: bytes | int | str) -> list[NearPage]:
-        rows = self._db.execute(f"{_PAGE} FROM {table} CROSS JOIN site ON site.id = url.site WHERE {condition}", values)
-        return [NearPage(id, checksum, simhash, bool(named), rank, host) for id, checksum, simhash, named, rank, host in rows]
 
 
 class SqliteNearGroups(SqliteNearTexts):
@@ -81,6 +75,9 @@ class SqliteNearGroups(SqliteNearTexts):
             "SELECT checksum FROM carray(?) AS wanted CROSS JOIN near_text ON checksum = wanted.value", (blobs(texts),)
         )
         return [text for (text,) in rows]
+
+    def near_pages(self, group: bytes) -> list[NearPage]:
+        return self._pages("url INDEXED BY url_group", f"grp = ? AND {IS_NEAR}", group)
 
     def group_of(self, text: bytes) -> bytes | None:
         found: bytes | None = self._db.execute(
@@ -123,6 +120,10 @@ class SqliteNearGroups(SqliteNearTexts):
             if row.canonical is None and self._canonical_page(row.key) == row.id:
                 self._move_alternates(row.key, into)
 
+    def _pages(self, table: str, condition: str, *values: bytes | int | str) -> list[NearPage]:
+        rows = self._db.execute(f"{_PAGE} FROM {table} CROSS JOIN site ON site.id = url.site WHERE {condition}", values)
+        return [NearPage(id, checksum, simhash, bool(named), rank, host) for id, checksum, simhash, named, rank, host in rows]
+
     def _move_alternates(self, key: int, into: bytes) -> None:
         rows = self._db.execute(
             f"{_MOVED} FROM url INDEXED BY url_canonical WHERE canonical = ? AND {NAMES_A_PAGE} ORDER BY id", (key,)
@@ -156,10 +157,3 @@ def is_near_duplicate(db: apsw.Connection, id: int, simhash: bytes) -> bool:
     if text is None:
         return False
     return not db.execute("SELECT indexed FROM url WHERE id = ? AND grp = ?", (id, text)).get
-
-
-def _simhash(signature: bytes) -> int:
-    return int.from_bytes(signature[:8], "little", signed=True)
-
-
-_ALL = (1 << 64) - 1

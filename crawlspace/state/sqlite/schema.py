@@ -17,7 +17,7 @@ APPLICATION_ID = 0x63727365
 """In the header of every state file, so that another program's database is not mistaken for one: `crse`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
 """The ids in files of development versions, whose version numbers have other tables."""
-VERSION = 6
+VERSION = 7
 """Stored as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
 
 _WAITS_IN = (
@@ -270,9 +270,14 @@ DROP INDEX url_alternate;
 {_OTHER_TEXT_INDEX}
 {_NEAR_TABLES}
 """,
+    6: """
+DELETE FROM near_band;
+INSERT INTO near_band
+SELECT near_band(signature, number.column1), near_simhash(signature), checksum FROM near_text, (VALUES (0), (1), (2)) AS number ORDER BY 1;
+""",
 }
 """By version, the statements that make a file one of the next version. Readers may read an old one: in version 1 no schedule requested
-anything."""
+anything. Files of version 6 look up signatures by other bands; the functions are in `file.py`."""
 ADDED_COLUMNS = {4: ("site.shown", "url.detail", "unreachable.detail"), 6: ("url.simhash",)}
 """By version, the columns that files of earlier versions don't have: readers get NULL, see `readable`."""
 RENAMED = {5: {"alternate": "aside", "requested_by": "asked", "queue_number": "place", "representative": "incumbent"}}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from crawlspace.document import Document, Part
 from crawlspace.model import Held, UrlState
+from crawlspace.simhash import distance
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import (
     NO_MEMBERS,
@@ -25,7 +26,7 @@ from crawlspace.state.duplicates import (
     stays_in_index,
     stored_checksum,
 )
-from crawlspace.state.near_duplicates import NearPage, leading_text, regroup
+from crawlspace.state.near_duplicates import MOST_NEAR, NearPage, leading_text, regroup
 from tests.contract.memory.outbox import MemoryOutbox
 
 _Texts = tuple[str, str, list[Part]]
@@ -90,8 +91,12 @@ class MemoryNearGroups:
     def signature(self, text: bytes) -> bytes | None:
         return self.leading_texts.get(text)
 
-    def leading(self, signature: bytes, within: int) -> Iterable[tuple[bytes, bytes]]:
-        return self.leading_texts.items()
+    def leading(self, signature: bytes, within: int) -> Iterable[tuple[int, bytes]]:
+        found = ((distance(signature, other), text) for text, other in self.leading_texts.items())
+        return (one for one in found if one[0] <= within)
+
+    def is_full(self, group: bytes) -> bool:
+        return len(self.near_pages(group)) >= MOST_NEAR
 
     def lead(self, text: bytes, signature: bytes | None) -> None:
         if signature is None:

@@ -9,8 +9,10 @@ forget_after_call(function()
 end)
 
 near.MOST = 500
+near.MOST_COMPARED = 100
 near.SIZE = 140
-near.BANDS = {{20, 2, 1}, {22, 1, 0}, {22, 1, 0}}  -- bits, and how many of them are tried the other way round for distances 6 and 3
+near.BANDS = {{23, 2, 1}, {21, 1, 0}, {20, 1, 0}}  -- bits, and how many of them are tried the other way round for distances 6 and 3
+near.OF_LENGTH = 2 ^ 25  -- the class of the length stands above a band and its number
 near.WORDS_OF_ONE = {[3] = 500, [6] = 100}
 near.ones = {}
 for value = 0, 255 do
@@ -57,36 +59,57 @@ end
 function near.is_near(one, other, within)
   if within == 0 or near.distance(one, other) > within then return false end
   local words, others = near.words_of(one), near.words_of(other)
+  local most = 2 * math.max(words, others) / near.WORDS_OF_ONE[within]
   local least = math.abs(words - others)
+  if least > most then return false end
   local squares = least
   for n = 13, near.SIZE do
-    local apart = math.abs(string.byte(one, n) - string.byte(other, n))
-    apart = math.min(apart, 256 - apart)
-    least, squares = least + apart, squares + apart * apart
+    local mine, its = string.byte(one, n), string.byte(other, n)
+    if mine ~= its then
+      local apart = math.abs(mine - its)
+      apart = math.min(apart, 256 - apart)
+      least, squares = least + apart, squares + apart * apart
+      if least > most or squares > 2 * most then return false end
+    end
   end
-  local most, of_one = 2 * math.max(words, others), near.WORDS_OF_ONE[within]
-  return least * of_one <= most and squares * of_one <= 2 * most
+  return true
 end
 
--- The three bands of a simhash, see `bands` in `simhash.py`.
-function near.bands(signature)
+-- The class of texts with so many words, see `_class_of` in `simhash.py`.
+function near.class_of(words)
+  local _, bits = math.frexp(words)
+  return bits * 4 + math.floor(words * 8 / 2 ^ bits) % 4
+end
+
+-- The three bands of a simhash in a class of lengths, see `bands` in `simhash.py`.
+function near.bands(signature, of_length)
   local b = {string.byte(signature, 1, 8)}
-  local first = math.floor(b[6] / 16) + b[7] * 16 + b[8] * 4096
-  local second = math.floor(b[3] / 64) + b[4] * 4 + b[5] * 1024 + (b[6] % 16) * 262144
-  local third = b[1] + b[2] * 256 + (b[3] % 64) * 65536
-  return {first, 4194304 + second, 8388608 + third}
+  local first = math.floor(b[6] / 2) + b[7] * 128 + b[8] * 32768
+  local second = math.floor(b[3] / 16) + b[4] * 16 + b[5] * 4096 + (b[6] % 2) * 1048576
+  local third = b[1] + b[2] * 256 + (b[3] % 16) * 65536
+  local at = (of_length or near.class_of(near.words_of(signature))) * near.OF_LENGTH
+  return {at + first, at + 8388608 + second, at + 16777216 + third}
 end
 
 function near.probes(signature, within)
   local found = {}
-  for n, band in ipairs(near.bands(signature)) do
-    local size, of_six, of_three = unpack(near.BANDS[n])
-    local flips = within > 3 and of_six or of_three
-    found[#found + 1] = band
-    for one = 0, flips > 0 and size - 1 or -1 do
-      local flipped = bit.bxor(band, 2 ^ one)
-      found[#found + 1] = flipped
-      for other = 0, flips > 1 and one - 1 or -1 do found[#found + 1] = bit.bxor(flipped, 2 ^ other) end
+  local words, of_one = near.words_of(signature), near.WORDS_OF_ONE[within]
+  local least, most = words - math.floor(2 * words / of_one), math.floor(words * of_one / (of_one - 2))
+  for of_length = near.class_of(least), near.class_of(most) do
+    for n, band in ipairs(near.bands(signature, of_length)) do
+      local size, of_six, of_three = unpack(near.BANDS[n])
+      local flips = within > 3 and of_six or of_three
+      local changes = {}  -- by bit, what the value changes by
+      for one = 1, size do
+        local is_set = math.floor(band / 2 ^ (one - 1)) % 2 == 1
+        changes[one] = is_set and -2 ^ (one - 1) or 2 ^ (one - 1)
+      end
+      found[#found + 1] = band
+      for one = 1, flips > 0 and size or 0 do
+        local flipped = band + changes[one]
+        found[#found + 1] = flipped
+        for other = 1, flips > 1 and one - 1 or 0 do found[#found + 1] = flipped + changes[other] end
+      end
     end
   end
   return found
@@ -130,24 +153,22 @@ function near.lead(text, signature)
   end
 end
 
--- The leading text whose group a text would join.
+-- The leading text whose group a text would join: of those with the closest simhashes, see `leading_text` in `near_duplicates.py`.
 function near.leading_text(signature, within, but)
   local found, seen = {}, {}
-  local function take(apart, text)
-    if seen[text] or text == but then return end
-    seen[text] = true
-    local its = near.signature(text)
-    if its and near.is_near(signature, its, within) then found[#found + 1] = {apart, text} end
-  end
   local ones, xor, bytes = near.ones, bit.bxor, string.byte
   local a, b, c, d, e, f, g, h = bytes(signature, 1, 8)
   for _, entries in ipairs(call("HMGET", keys.near_band, unpack(near.probes(signature, within)))) do
     local at = 1
     while entries and at + 8 <= #entries do  -- as `each_entry`, without the texts that are not near: almost all
       local i, j, k, l, m, n, o, p, size = bytes(entries, at, at + 8)
-      local apart = ones[xor(a, i)] + ones[xor(b, j)] + ones[xor(c, k)] + ones[xor(d, l)]
-      apart = apart + ones[xor(e, m)] + ones[xor(f, n)] + ones[xor(g, o)] + ones[xor(h, p)]
-      if apart <= within then take(apart, string.sub(entries, at + 9, at + 8 + size)) end
+      -- first the bytes in the middle: at the end that has the band most bits are equal
+      local apart = ones[xor(d, l)] + ones[xor(e, m)] + ones[xor(c, k)] + ones[xor(f, n)]
+      if apart <= within then
+        apart = apart + ones[xor(a, i)] + ones[xor(b, j)] + ones[xor(g, o)] + ones[xor(h, p)]
+        local text = apart <= within and string.sub(entries, at + 9, at + 8 + size)
+        if text and text ~= but and not seen[text] then found[#found + 1], seen[text] = {apart, text}, true end
+      end
       at = at + 9 + size
     end
   end
@@ -155,8 +176,10 @@ function near.leading_text(signature, within, but)
     if one[1] ~= other[1] then return one[1] < other[1] end
     return near.is_less(one[2], other[2])
   end)
-  for _, one in ipairs(found) do
-    if call("SCARD", near.pages_key(one[2])) < near.MOST then return one[2] end
+  for n = 1, math.min(#found, near.MOST_COMPARED) do
+    local text = found[n][2]
+    local its = near.signature(text)
+    if its and near.is_near(signature, its, within) and call("SCARD", near.pages_key(text)) < near.MOST then return text end
   end
   return nil
 end

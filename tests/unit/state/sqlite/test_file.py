@@ -379,6 +379,28 @@ _OF_VERSION_1 = (
 )
 
 
+def test_a_file_of_version_6_gets_the_bands_of_near_duplicates_anew(tmp_path: Path) -> None:
+    path = filled(tmp_path, urls=0)
+    store = SqliteStore(path)
+    store.set_meta(NEAR_META, "3")
+    known = Known(store)
+    known.discover("a.example/page")
+    signature = bytes(range(140))
+    known.record(known.page("a.example/page", "one", simhash=signature))
+    store.close()
+    statements("UPDATE near_band SET band = -band", "PRAGMA user_version = 6")(path)
+    near = b"\x07" + signature[1:]
+    for _ in range(2):
+        store = SqliteStore(path)
+        assert store.leading_text(near) == b"one"
+        store.check()
+        store.close()
+    statements("UPDATE near_band SET band = -band")(path)
+    store = SqliteStore(path)
+    assert store.leading_text(near) is None
+    store.close()
+
+
 def test_a_file_of_version_5_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
     path = filled(tmp_path, urls=0)
     store = SqliteStore(path)
