@@ -193,8 +193,8 @@ def _in_sqlite(size: int) -> dict[int, float]:
         say(f"SQLite: {size:,} texts")
         with closing(SqliteStore(path)) as store, store._file.writing() as db:  # as many pages would take hours
             found = list(_random_texts(size))
-            db.executemany("INSERT INTO near_text VALUES (?, ?)", sorted(found))
-            rows = ((band, number_of(signature), text) for text, signature in found for band in bands(signature))
+            db.executemany("INSERT INTO near_text (checksum, signature) VALUES (?, ?)", found)
+            rows = ((band, id, number_of(of_text)) for id, (_, of_text) in enumerate(found, 1) for band in bands(of_text))
             db.executemany("INSERT INTO near_band VALUES (?, ?, ?)", sorted(rows))
         with closing(SqliteStore.open_for_crawl(path)) as store:
             store.begin_run(None)

@@ -37,28 +37,28 @@ class SqliteNearTexts:
     def leading(self, signature: bytes, within: int) -> set[tuple[int, bytes]]:
         simhash = number_of(signature)
         found = self._db.execute(
-            "SELECT simhash, checksum FROM carray(?) AS probe CROSS JOIN near_band ON band = probe.value",
+            "SELECT simhash, text FROM carray(?) AS probe CROSS JOIN near_band ON band = probe.value",
             (integers(probes(signature, within)),),
         )
-        return {(apart, text) for other, text in found if (apart := ((simhash ^ other) & _ALL).bit_count()) <= within}
+        near = {text: apart for other, text in found if (apart := ((simhash ^ other) & _ALL).bit_count()) <= within}
+        texts = self._db.execute(
+            "SELECT id, checksum FROM carray(?) AS near JOIN near_text ON id = near.value", (integers(near),)
+        )
+        return {(near[id], text) for id, text in texts}
 
     def is_full(self, group: bytes) -> bool:
         of_group = f"SELECT 1 FROM url INDEXED BY url_group WHERE grp = ? AND {IS_NEAR} LIMIT 1 OFFSET ?"
         return bool(self._db.execute(f"SELECT EXISTS ({of_group})", (group, MOST_NEAR - 1)).get)
 
     def lead(self, text: bytes, signature: bytes | None) -> None:
-        old = self.signature(text)
+        old = self._db.execute("DELETE FROM near_text WHERE checksum = ? RETURNING id, signature", (text,)).fetchone()
         if old is not None:
-            self._db.execute("DELETE FROM near_text WHERE checksum = ?", (text,))
-            self._db.executemany(
-                "DELETE FROM near_band WHERE band = ? AND simhash = ? AND checksum = ?",
-                [(band, number_of(old), text) for band in bands(old)],
-            )
+            values = [(band, old[0]) for band in bands(old[1])]
+            self._db.executemany("DELETE FROM near_band WHERE band = ? AND text = ?", values)
         if signature is not None:
-            self._db.execute("INSERT INTO near_text VALUES (?, ?)", (text, signature))
-            self._db.executemany(
-                "INSERT INTO near_band VALUES (?, ?, ?)", [(band, number_of(signature), text) for band in bands(signature)]
-            )
+            id = self._db.execute("INSERT INTO near_text (checksum, signature) VALUES (?, ?) RETURNING id", (text, signature)).get
+            rows = [(band, id, number_of(signature)) for band in bands(signature)]
+            self._db.executemany("INSERT INTO near_band VALUES (?, ?, ?)", rows)
 
 
 class SqliteNearGroups(SqliteNearTexts):

@@ -38,12 +38,12 @@ _OTHER_TEXT_INDEX = "CREATE INDEX url_other_text ON url (checksum) WHERE checksu
 """A statement that is to use it must repeat its condition."""
 _NEAR_TABLES = """
 -- The signatures of the texts that lead a group which near duplicates may join, and the bands of their simhashes.
-CREATE TABLE near_text (checksum BLOB PRIMARY KEY, signature BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE near_text (id INTEGER PRIMARY KEY, checksum BLOB NOT NULL UNIQUE, signature BLOB NOT NULL) STRICT;
 CREATE TABLE near_band (
-    band     INTEGER NOT NULL,
-    simhash  INTEGER NOT NULL,
-    checksum BLOB NOT NULL,
-    PRIMARY KEY (band, simhash, checksum)
+    band    INTEGER NOT NULL,
+    text    INTEGER NOT NULL,
+    simhash INTEGER NOT NULL,
+    PRIMARY KEY (band, text)
 ) STRICT, WITHOUT ROWID;
 """
 IS_FOLDED = f"held = {int(Held.FOLDED)}"
@@ -268,13 +268,18 @@ CREATE INDEX url_alternate ON url (checksum) WHERE alternate = 2;
 ALTER TABLE url ADD COLUMN simhash BLOB;
 DROP INDEX url_alternate;
 {_OTHER_TEXT_INDEX}
+CREATE TABLE near_text (checksum BLOB PRIMARY KEY, signature BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE near_band (band INTEGER PRIMARY KEY) STRICT;
+""",
+    6: f"""
+DROP TABLE near_band;
+ALTER TABLE near_text RENAME TO near_text_of_6;
 {_NEAR_TABLES}
-""",
-    6: """
-DELETE FROM near_band;
+INSERT INTO near_text (checksum, signature) SELECT checksum, signature FROM near_text_of_6;
 INSERT INTO near_band
-SELECT near_band(signature, number.column1), near_simhash(signature), checksum FROM near_text, (VALUES (0), (1), (2)) AS number ORDER BY 1;
-""",
+SELECT near_band(signature, number.column1), id, near_simhash(signature) FROM near_text, (VALUES (0), (1), (2)) AS number ORDER BY 1, 2;
+DROP TABLE near_text_of_6;
+""",  # noqa: S608 - constants only
 }
 """By version, the statements that make a file one of the next version. Readers may read an old one: in version 1 no schedule requested
 anything. Files of version 6 look up signatures by other bands; the functions are in `file.py`."""
