@@ -33,7 +33,18 @@ function near.of(id)
   return near.groups[id] or nil
 end
 
-function near.pages_key(group) return PREFIX.near .. group end
+-- The key of the near duplicates in a group; one of another type is deleted, for its members are unknown.
+function near.pages_key(group)
+  local key = PREFIX.near .. group
+  local kind = call("TYPE", key).ok
+  if kind ~= "set" and kind ~= "none" then call("DEL", key) end
+  return key
+end
+
+function near.is_full(group)
+  local pages = redis.pcall("SCARD", PREFIX.near .. group)
+  return type(pages) == "number" and pages >= near.MOST
+end
 
 -- Whether a text comes before another, by bytes: the server compares by its language.
 function near.is_less(one, other)
@@ -144,7 +155,7 @@ function near.lead(text, signature)
       end
     end
   end
-  if signature then
+  if signature and #signature == near.SIZE then
     call("HSET", keys.near_text, text, signature)
     for _, band in ipairs(near.bands(signature)) do
       local entries = call("HGET", keys.near_band, band) or ""
@@ -179,7 +190,7 @@ function near.leading_text(signature, within, but)
   for n = 1, math.min(#found, near.MOST_COMPARED) do
     local text = found[n][2]
     local its = near.signature(text)
-    if its and near.is_near(signature, its, within) and call("SCARD", near.pages_key(text)) < near.MOST then return text end
+    if its and near.is_near(signature, its, within) and not near.is_full(text) then return text end
   end
   return nil
 end
@@ -223,7 +234,7 @@ end
 
 function near.pages(group)
   local ids = {}
-  for n, id in ipairs(call("SMEMBERS", near.pages_key(group))) do ids[n] = tonumber(id) end
+  for _, id in ipairs(call("SMEMBERS", near.pages_key(group))) do ids[#ids + 1] = tonumber(id) end
   prefetch(ids)
   local found = {}
   for _, id in ipairs(ids) do
