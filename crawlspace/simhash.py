@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
 from hashlib import blake2b
 
 from crawlspace.text import COMMON_BYTES, IDEOGRAPHS, SOUTH_EAST_ASIAN
@@ -41,28 +40,25 @@ as on the web, a tenth of that.
 _BAND_BITS, _NUMBER_AT = 25, 23
 """Bits of a value that are the band and its number, and where the number begins; above them is the class of the length."""
 
-_ALONE = re.compile(f"[{IDEOGRAPHS}{SOUTH_EAST_ASIAN}]")
+_ALONE = f"{IDEOGRAPHS}{SOUTH_EAST_ASIAN}"
+_WORD = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 _ONES = b"\x01"
 
 
 def signature_of(text: str, *, title: str | None = None, cut_off: int = 0) -> bytes | None:
     """Return the signature of a text with its title, if any; None if it has fewer than 100 words.
 
-    Words are what white space separates; of languages without spaces, each letter is a word. `cut_off` > 0 limits the text to its first
-    bytes in UTF-8.
+    `cut_off` > 0 limits the text to its first bytes in UTF-8.
     """
     if cut_off > 0:
         text = text.encode("utf-8", "replace")[:cut_off].decode("utf-8", "ignore")
     if title:
         text = f"{title} {text}"
-    if not text.isascii() and text.encode("utf-8", "replace").translate(None, COMMON_BYTES):
-        text = _ALONE.sub(r" \g<0> ", text)
-    words = text.split()
+    words = words_of(text)
     if len(words) < MIN_WORDS:
         return None
     pairs = len(words) - 2
-    of_words = {word: _hash(word) for word in set(words)}
-    joined = b"".join(map(of_words.__getitem__, words))
+    joined = b"".join(map(_HASHES.__getitem__, words))
     hashes = int.from_bytes(joined, "little")
     # A word has two hashes of 8 bytes, for its place as first and as second of a pair. A pair has the first of one word, combined with the second of
     # the next.
@@ -77,6 +73,13 @@ def signature_of(text: str, *, title: str | None = None, cut_off: int = 0) -> by
     counted = Counter(joined[15::16])
     sketch = [counted[n] - counted[n + _COUNTERS] & 0xFF for n in range(_COUNTERS)]
     return simhash.to_bytes(8, "little") + min(len(words), _MOST_WORDS).to_bytes(4, "little") + bytes(sketch)
+
+
+def words_of(text: str) -> list[str]:
+    """Return what white space separates; of languages without spaces, each letter is a word."""
+    if not text.isascii() and text.encode("utf-8", "replace").translate(None, COMMON_BYTES):
+        return _WORD.findall(text)
+    return text.split()
 
 
 def distance(one: bytes, other: bytes) -> int:
@@ -151,6 +154,14 @@ def _class_of(words: int) -> int:
     return bits << 2 | words << 3 >> bits & 3
 
 
-@lru_cache(_CACHED_WORDS)
-def _hash(word: str) -> bytes:
-    return blake2b(word.encode("utf-8", "replace"), digest_size=16).digest()
+class _Hashes(dict[str, bytes]):
+    """The hashes of the words that were met last."""
+
+    def __missing__(self, word: str) -> bytes:
+        if len(self) >= _CACHED_WORDS:
+            self.clear()
+        found = self[word] = blake2b(word.encode("utf-8", "replace"), digest_size=16).digest()
+        return found
+
+
+_HASHES = _Hashes()
