@@ -6,14 +6,13 @@ text becomes the representative, the group gets the name of that text: `regroup`
 another. Texts that are not near the new representative leave; each may be near that of another group, or has a group of its own from then on.
 
 A text with a signature (`crawlspace/simhash.py`) that names a group is a leading text; stores find these by the bands of their simhashes. A new
-text joins the group with the smallest distance, then with the smallest checksum; only so many are compared, for on a site with one template very
-many texts have close simhashes. It never joins two groups together: recording a page deletes one document at most, as if it were equal.
+text joins the group with the smallest distance, then with the smallest checksum. A band has a limited number of texts, for on a site with one
+template very many have close simhashes. It never joins two groups together: recording a page deletes one document at most, as if it were equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from heapq import nsmallest
 from typing import NamedTuple, Protocol
 
 from crawlspace.simhash import is_near
@@ -23,8 +22,8 @@ NEAR_META = "near_duplicates"
 MOST_NEAR = 500
 """Pages that a group takes in with other texts, and pages with its own up to which another text may represent it: moving them takes time."""
 
-MOST_COMPARED = 100
-"""Texts with a close simhash whose sketches are compared with that of a new text."""
+MOST_IN_BAND = 16
+"""Leading texts with the same value of a band: more are found by their other bands only, so that a look-up takes a limited time."""
 
 
 class NearPage(NamedTuple):
@@ -43,7 +42,7 @@ class LeadingTexts(Protocol):
     """The texts that name a group which near duplicates may join."""
 
     def leading(self, signature: bytes, within: int) -> Iterable[tuple[int, bytes]]:
-        """Yield the leading texts whose simhash is within that distance, each with its distance; those of another length may be left out."""
+        """Return the leading texts whose simhash is within that distance, each with its distance; those of another length may be left out."""
 
     def signature(self, text: bytes) -> bytes | None:
         """Return the signature of a leading text; None for another text."""
@@ -82,8 +81,8 @@ class NearGroups(LeadingTexts, Protocol):
 
 def leading_text(groups: LeadingTexts, signature: bytes, within: int, *, but: bytes | None = None) -> bytes | None:
     """Return the leading text next to a signature: that whose group the text would join."""
-    for _, text in nsmallest(MOST_COMPARED, (one for one in groups.leading(signature, within) if one[1] != but)):
-        its = groups.signature(text)
+    for _, text in sorted(groups.leading(signature, within)):
+        its = groups.signature(text) if text != but else None
         if its is not None and is_near(signature, its, within) and not groups.is_full(text):
             return text
     return None

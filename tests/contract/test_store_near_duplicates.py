@@ -11,7 +11,7 @@ from msgspec import structs
 from crawlspace.model import Held, State
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.duplicates import held_checksum
-from crawlspace.state.near_duplicates import MOST_COMPARED, NEAR_META
+from crawlspace.state.near_duplicates import MOST_IN_BAND, NEAR_META
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, full, key, short
 
@@ -269,9 +269,9 @@ def test_groups_after_the_setting_was_turned_off(known: Known, store: Store) -> 
     assert groups(store) == {A: [], B: [], C: []}
 
 
-@pytest.mark.parametrize(("others", "joined"), [(MOST_COMPARED - 1, True), (MOST_COMPARED, False)])
-def test_a_text_is_compared_with_so_many_that_have_a_close_simhash(known: Known, store: Store, others: int, joined: bool) -> None:
-    """The closest: a site with one template may have very many."""
+@pytest.mark.parametrize(("others", "joined"), [(MOST_IN_BAND - 1, True), (MOST_IN_BAND, False)])
+def test_so_many_texts_are_found_by_a_band(known: Known, store: Store, others: int, joined: bool) -> None:
+    """A site with one template may have very many with close simhashes."""
     store.set_meta(NEAR_META, "3")
 
     def with_words(url: str, simhash: int, counter: int) -> Change:
@@ -280,6 +280,7 @@ def test_a_text_is_compared_with_so_many_that_have_a_close_simhash(known: Known,
 
     urls = [f"a.example/other/{number:03}" for number in range(others)]
     known.discover(A, B, *urls)
-    known.record(with_words(B, 1, 200), *(with_words(url, 0, number) for number, url in enumerate(urls)))
+    known.record(*(with_words(url, 0, number) for number, url in enumerate(urls)))
+    known.record(with_words(B, 0, 200))
     known.record(with_words(A, 0, 200))
     assert groups(store) == {**{url: [] for url in urls}, A: [B] if joined else [], **({} if joined else {B: []})}

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 import apsw
 
 from crawlspace.simhash import bands, number_of, probes
-from crawlspace.state.near_duplicates import MOST_NEAR, NEAR_META, NearPage, leading_text
+from crawlspace.state.near_duplicates import MOST_IN_BAND, MOST_NEAR, NEAR_META, NearPage, leading_text
 from crawlspace.state.sqlite.duplicates import Groups, MovedUrl
 from crawlspace.state.sqlite.schema import IS_NEAR, NAMES_A_PAGE
 from crawlspace.state.sqlite.transaction import Tally, blobs, integers
@@ -58,7 +58,8 @@ class SqliteNearTexts:
         if signature is not None:
             id = self._db.execute("INSERT INTO near_text (checksum, signature) VALUES (?, ?) RETURNING id", (text, signature)).get
             rows = [(band, id, number_of(signature)) for band in bands(signature)]
-            self._db.executemany("INSERT INTO near_band VALUES (?, ?, ?)", rows)
+            is_free = f"(SELECT count(*) FROM near_band WHERE band = ?1) < {MOST_IN_BAND}"
+            self._db.executemany(f"INSERT INTO near_band SELECT ?1, ?2, ?3 WHERE {is_free}", rows)
 
 
 class SqliteNearGroups(SqliteNearTexts):

@@ -12,6 +12,7 @@ import apsw
 
 from crawlspace.model import Held, Requester, Source
 from crawlspace.state.duplicates import HTTP, NO_PAGE
+from crawlspace.state.near_duplicates import MOST_IN_BAND
 
 APPLICATION_ID = 0x63727365
 """In the header of every state file, so that another program's database is not mistaken for one: `crse`."""
@@ -276,8 +277,12 @@ DROP TABLE near_band;
 ALTER TABLE near_text RENAME TO near_text_of_6;
 {_NEAR_TABLES}
 INSERT INTO near_text (checksum, signature) SELECT checksum, signature FROM near_text_of_6;
-INSERT INTO near_band
-SELECT near_band(signature, number.column1), id, near_simhash(signature) FROM near_text, (VALUES (0), (1), (2)) AS number ORDER BY 1, 2;
+INSERT INTO near_band SELECT band, id, simhash FROM (
+    SELECT band, id, simhash, row_number() OVER (PARTITION BY band ORDER BY id) AS place FROM (
+        SELECT near_band(signature, number.column1) AS band, id, near_simhash(signature) AS simhash
+        FROM near_text, (VALUES (0), (1), (2)) AS number
+    )
+) WHERE place <= {MOST_IN_BAND} ORDER BY 1, 2;
 DROP TABLE near_text_of_6;
 """,  # noqa: S608 - constants only
 }

@@ -5,13 +5,13 @@ All groups are computed from all rows after every change, so that nothing can be
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from crawlspace.document import Document, Part
 from crawlspace.model import Held, UrlState
-from crawlspace.simhash import distance
+from crawlspace.simhash import bands, distance, probes
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import (
     NO_MEMBERS,
@@ -26,7 +26,7 @@ from crawlspace.state.duplicates import (
     stays_in_index,
     stored_checksum,
 )
-from crawlspace.state.near_duplicates import MOST_NEAR, NearPage, leading_text, regroup
+from crawlspace.state.near_duplicates import MOST_IN_BAND, MOST_NEAR, NearPage, leading_text, regroup
 from tests.contract.memory.outbox import MemoryOutbox
 
 _Texts = tuple[str, str, list[Part]]
@@ -54,6 +54,8 @@ class MemoryNearGroups:
         self._rows = rows
         self._with_key = with_key
         self.leading_texts: dict[bytes, bytes] = {}
+        self._places: dict[bytes, set[int]] = {}
+        """By leading text, the bands by which it is found."""
         self.groups: dict[int, bytes] = {}
         """By id of a page, the group that has its text as a near duplicate."""
         self.representatives: dict[bytes, int | None] = {}
@@ -92,17 +94,22 @@ class MemoryNearGroups:
         return self.leading_texts.get(text)
 
     def leading(self, signature: bytes, within: int) -> Iterable[tuple[int, bytes]]:
-        found = ((distance(signature, other), text) for text, other in self.leading_texts.items())
-        return (one for one in found if one[0] <= within)
+        wanted = set(probes(signature, within))
+        for text, other in self.leading_texts.items():
+            apart, places = distance(signature, other), self._places[text]
+            if apart <= within and (len(places) == len(bands(other)) or not wanted.isdisjoint(places)):
+                yield apart, text
 
     def is_full(self, group: bytes) -> bool:
         return len(self.near_pages(group)) >= MOST_NEAR
 
     def lead(self, text: bytes, signature: bytes | None) -> None:
-        if signature is None:
-            self.leading_texts.pop(text, None)
-        else:
+        self.leading_texts.pop(text, None)
+        self._places.pop(text, None)
+        if signature is not None:
             self.leading_texts[text] = signature
+            taken = Counter(place for places in self._places.values() for place in places)
+            self._places[text] = {band for band in bands(signature) if taken[band] < MOST_IN_BAND}
 
     def group_of(self, text: bytes) -> bytes | None:
         return next((self.groups[id] for id, own in self._texts.items() if own == text), None)

@@ -9,7 +9,7 @@ forget_after_call(function()
 end)
 
 near.MOST = 500
-near.MOST_COMPARED = 100
+near.MOST_IN_BAND = 16
 near.SIZE = 140
 near.BANDS = {{23, 2, 1}, {21, 1, 0}, {20, 1, 0}}  -- bits, and how many of them are tried the other way round for distances 6 and 3
 near.OF_LENGTH = 2 ^ 25  -- the class of the length stands above a band and its number
@@ -158,13 +158,16 @@ function near.lead(text, signature)
   if signature and #signature == near.SIZE then
     call("HSET", keys.near_text, text, signature)
     for _, band in ipairs(near.bands(signature)) do
-      local entries = call("HGET", keys.near_band, band) or ""
-      call("HSET", keys.near_band, band, entries .. string.sub(signature, 1, 8) .. string.char(#text) .. text)
+      local entries, found = call("HGET", keys.near_band, band) or "", 0
+      near.each_entry(entries, function() found = found + 1 end)
+      if found < near.MOST_IN_BAND then
+        call("HSET", keys.near_band, band, entries .. string.sub(signature, 1, 8) .. string.char(#text) .. text)
+      end
     end
   end
 end
 
--- The leading text whose group a text would join: of those with the closest simhashes, see `leading_text` in `near_duplicates.py`.
+-- The leading text whose group a text would join.
 function near.leading_text(signature, within, but)
   local found, seen = {}, {}
   local ones, xor, bytes = near.ones, bit.bxor, string.byte
@@ -178,7 +181,11 @@ function near.leading_text(signature, within, but)
       if apart <= within then
         apart = apart + ones[xor(a, i)] + ones[xor(b, j)] + ones[xor(g, o)] + ones[xor(h, p)]
         local text = apart <= within and string.sub(entries, at + 9, at + 8 + size)
-        if text and text ~= but and not seen[text] then found[#found + 1], seen[text] = {apart, text}, true end
+        if text and text ~= but and not seen[text] then
+          seen[text] = true
+          local its = near.signature(text)
+          if its and near.is_near(signature, its, within) then found[#found + 1] = {apart, text} end
+        end
       end
       at = at + 9 + size
     end
@@ -187,10 +194,8 @@ function near.leading_text(signature, within, but)
     if one[1] ~= other[1] then return one[1] < other[1] end
     return near.is_less(one[2], other[2])
   end)
-  for n = 1, math.min(#found, near.MOST_COMPARED) do
-    local text = found[n][2]
-    local its = near.signature(text)
-    if its and near.is_near(signature, its, within) and not near.is_full(text) then return text end
+  for _, one in ipairs(found) do
+    if not near.is_full(one[2]) then return one[2] end
   end
   return nil
 end
