@@ -9,6 +9,7 @@ from crawlspace.config.refresh import SCHEDULE, SMART, RefreshTimes
 from crawlspace.crawl.timed.refreshes import AGE, CYCLE_BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
 from crawlspace.model import Requester, State, UrlState
 from crawlspace.state.due_times import real_time
+from crawlspace.state.site_pauses import pause_of
 from crawlspace.state.store import MetaStore, Store
 
 
@@ -75,9 +76,11 @@ def refreshing(times: RefreshTimes, store: MetaStore | None, *, now: float) -> R
 def soonest_due(store: Store, times: RefreshTimes, *, now: float) -> tuple[int, str] | None:
     """Return when the first known page is due, in seconds since 1970, and its site; an empty site if a cycle or the schedule makes it due.
 
-    None if none is ever due.
+    None if none is ever due. Sites that a person has paused don't count.
     """
-    due = [(at, site.site) for site in store.sites() for _, at in site.due if real_time(at) is not None]
+    pauses = store.site_pauses()
+    sites = (site for site in store.sites() if pause_of(pauses, site.site) is None)
+    due = [(at, site.site) for site in sites for _, at in site.due if real_time(at) is not None]
     next_at = refreshing(times, store, now=now).next_at
     return min([*due, *([] if next_at is None else [(next_at, "")])], default=None)
 

@@ -38,6 +38,8 @@ from crawlspace.urls import DEFAULT_PORTS
 
 logger = logging.getLogger(__name__)
 
+DELAY, SITES, VARIABLE_DELAY, ROBOTS_TXT = "DOWNLOAD_DELAY", "CRAWLSPACE_SITES", "CRAWLSPACE_VARIABLE_DELAY", "robots.txt"
+"""What the delay of a site comes from."""
 _NO_TIMETABLE = Slot(None, suspended=False, until=inf)
 THROTTLED_SITES = 50_000
 """Minimal number of sites whose delay is remembered; others start with the start delay again."""
@@ -92,10 +94,11 @@ class RequestedDelays(Protocol):
     def delay_of(self, site: str, scheme: str) -> float: ...
 
 
-class _Prescribed(NamedTuple):
-    """The pace of a site without its latency, and whether AutoThrottle's target concurrency must not raise it."""
+class PrescribedPace(NamedTuple):
+    """The pace of a site without its latency, what its delay comes from, and whether AutoThrottle's target concurrency must not raise it."""
 
     pace: Pace
+    where: str
     is_concurrency_fixed: bool
 
 
@@ -121,7 +124,7 @@ class SiteDelays:
         """Time of the last look-up of the slot; infinite before the first."""
 
     def of(self, site: str) -> Pace:
-        prescribed = self._prescribed(site)
+        prescribed = self.prescribed(site)
         if self._throttle is None:
             return prescribed.pace
         concurrency = prescribed.pace.concurrency if prescribed.is_concurrency_fixed else self._together
@@ -135,21 +138,23 @@ class SiteDelays:
         """Adapt the delay of a site to its latency, if configured. Return whether its pace has changed."""
         if self._throttle is None or outcome.latency_s is None:
             return False
-        least_s = self._prescribed(site).pace.delay_s
+        least_s = self.prescribed(site).pace.delay_s
         return self._throttle.answered(site, latency_s=outcome.latency_s, status=outcome.status, least_s=least_s)
 
-    def _prescribed(self, site: str) -> _Prescribed:
+    def prescribed(self, site: str) -> PrescribedPace:
         """Return the pace by settings, time of the week and robots.txt."""
         host, _, port = site.rpartition(":")
         settings = self._sites.of(host, int(port))
         slot = self._present()
         delay, by_slot = settings.delay_s, False
+        where = SITES if settings.own_delay else DELAY
         if slot.delay_s is not None and not settings.own_delay:
-            delay, by_slot = slot.delay_s, True
+            delay, by_slot, where = slot.delay_s, True, VARIABLE_DELAY
         requested = max(self._requested.delay_of(site, scheme) for scheme in DEFAULT_PORTS) if self._obey else 0.0
         one_at_a_time = requested > 0 or (by_slot and delay > 0)
         pace = Pace(max(delay, requested), 1 if one_at_a_time else settings.concurrency, suspended=slot.suspended)
-        return _Prescribed(pace, is_concurrency_fixed=one_at_a_time or settings.own_concurrency)
+        is_fixed = one_at_a_time or settings.own_concurrency
+        return PrescribedPace(pace, ROBOTS_TXT if requested > delay else where, is_concurrency_fixed=is_fixed)
 
     def change_at(self) -> float:
         """Return when the slot may change, in seconds since 1970; infinite without a timetable."""
@@ -368,7 +373,7 @@ class SiteFailures:
     def end(self) -> None:
         """Count a complete run for the sites without a response that had too few URLs to be given up."""
         for site, failing in self._failing.items() if self._frontier.is_done() else ():
-            if site not in self.causes:
+            if site not in self.causes and not self._frontier.is_paused(site):
                 self._count_failing(site, failing)
 
     def _fail(self, site: str, outcome: Outcome) -> None:

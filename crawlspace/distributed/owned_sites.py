@@ -13,6 +13,7 @@ from crawlspace.cache import Recent
 from crawlspace.frontier.site_queue import indexes_of
 from crawlspace.model import Queue, Source, UrlState
 from crawlspace.state.redis.workers import Worker
+from crawlspace.state.site_pauses import Pauses
 from crawlspace.state.views import Site
 
 T = TypeVar("T")
@@ -36,6 +37,8 @@ class OwnedSites:
         self._background = background
         self._buffers: dict[str, dict[int, deque[UrlState]]] = {}
         self._lost: Recent[str, str] = Recent(MAX_LOST_SITES)
+        self.pauses: Pauses | None = None
+        """The hosts that a person has paused, as of the last heartbeat; None before the first."""
         self.buffered = 0
         """URLs in all buffers."""
         self.wanted: dict[str, int] = {}
@@ -84,6 +87,12 @@ class OwnedSites:
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         self._background.do(lambda: self._worker.wait_site(site, until, wait_s=wait_s))
+
+    def site_pauses(self) -> Pauses:
+        """Return those of the last heartbeat, or before the first one those of the server."""
+        if self.pauses is None:
+            self.pauses = self._worker.site_pauses()
+        return self.pauses
 
     def give_up(self, site: str) -> None:
         self._background.do(lambda: self._worker.give_up(site))

@@ -276,6 +276,7 @@ class Prefetch:
                 self._worker.broken_key,
             )
         now = self._clock.monotonic()
+        self._pause(cluster, now)
         for site in cluster.claimed:
             if self._may_leave(site, now) and (site not in self._needed or self._others.has_requested(site)):
                 self._leave(site, now)
@@ -288,6 +289,20 @@ class Prefetch:
             self._next_heartbeat = 0.0  # the last outcomes may have found more
         elif not cluster.free:
             self._share(cluster.fair_share)
+
+    def _pause(self, cluster: Cluster, now: float) -> None:
+        """Release the sites that a person has paused since the last heartbeat, and fetch those that were acquired when they were resumed."""
+        if cluster.pauses == self._sites.pauses:
+            return
+        frontier = self._crawl.frontier
+        was_paused = {site for site in self._sites if frontier.is_paused(site)}
+        self._sites.pauses = cluster.pauses
+        frontier.recheck_sites()
+        for site in filter(self._sites.holds, self._sites):
+            if frontier.is_paused(site):
+                self._leave(site, now)
+            elif site in was_paused:
+                frontier.arrived(site, self._sites.put(site, ()), last_request_ago_s=None, wait_s=0.0)
 
     def _rejoin(self) -> None:
         """Start over after this worker expired: other workers own its sites."""
@@ -347,7 +362,7 @@ class Prefetch:
                 site
                 for site in sites
                 if not (site in sites.wanted or site in sites.leaving or site in self._needed or frontier.open_requests(site))
-                and (not sites.has_buffered(site) or site in frontier.given_up_sites or frontier.next_slot_in(site) > FAR_S)
+                and (not sites.has_buffered(site) or frontier.is_stopped(site) or frontier.next_slot_in(site) > FAR_S)
             ]
         )
 

@@ -6,6 +6,7 @@ weight, then the lowest shift, then the site that has been ready for longest. A 
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterable, Mapping
 from math import ceil, inf
@@ -17,7 +18,10 @@ from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteQueue, W
 from crawlspace.frontier.site_waits import AddressGroups, DueTimes, SiteLimit, WaitingSites
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS, WeightedSources
 from crawlspace.model import QUEUES, Queue, Source, UrlState
+from crawlspace.state.site_pauses import Pauses, pause_of
 from crawlspace.state.store import LeaseStore
+
+logger = logging.getLogger(__name__)
 
 FAR_S = 60.0
 """A site that may not be requested for longer than this frees its place for another."""
@@ -84,6 +88,9 @@ class Frontier:
         self._retries_until = retries_until
         """Time until which retries of this run are outstanding; what is due before then is awaited."""
         self.given_up_sites: set[str] = set()
+        self.pauses: Pauses = {}
+        """The hosts that a person has paused."""
+        self._read_pauses()
         self._phase, self._phase_since, self._repace_at = site_delays.phase(), clock.now(), site_delays.change_at()
         for known in store.sites():
             site_queue = self._queue_of(known.site)
@@ -91,7 +98,8 @@ class Frontier:
             if outlasts(known.wait_until, now=clock.now(), left_s=left_s):
                 store.wait_site(known.site, ceil(clock.now() + left_s), wait_s=ceil(left_s))
             site_queue.not_before = clock.monotonic() + left_s
-            self._learn(site_queue, known.pending, known.due)
+            if not self.is_paused(known.site):
+                self._learn(site_queue, known.pending, known.due)
 
     def next(self) -> UrlState | None:
         """Return the next URL to fetch, or None if no site may be requested now (see `wake_in`)."""
@@ -123,6 +131,8 @@ class Frontier:
     def return_later(self, state: UrlState) -> None:
         """Take back a URL that was skipped, as the next of its queue."""
         self._leases.put_back(self._queue_of(state.site), state)
+        if self.is_stopped(state.site):
+            self._stop(self._queue_of(state.site))
         self._settle(self._queue_of(state.site))
 
     def put_back(self, state: UrlState, *, wait_s: float = 0.0) -> None:
@@ -192,13 +202,13 @@ class Frontier:
         for site, queue in found:
             site_queue = self._queue_of(site)
             bit = 1 << queue.queue_index
-            if not site_queue.more & bit and site not in self.given_up_sites:
+            if not site_queue.more & bit and not self.is_stopped(site):
                 site_queue.more |= bit
                 self._settle(site_queue)
 
     def due(self, site: str, queue: Queue, at: int, *, retry: bool = False) -> None:
         """Record when a known URL is due (seconds since 1970); the crawl does not end before an outstanding retry."""
-        if site not in self.given_up_sites:
+        if not self.is_stopped(site):
             self._retries_until = max(self._retries_until, at) if retry else self._retries_until
             self._due_times.add(self._queue_of(site), queue.queue_index, at)
 
@@ -210,7 +220,7 @@ class Frontier:
             self._set_pace(site_queue)  # `record_other_request` may come before its first slot
         if wait_s > 0:
             site_queue.not_before = max(site_queue.not_before, now + wait_s)
-        if site not in self.given_up_sites:
+        if not self.is_stopped(site):
             self._learn(site_queue, queues, ())
 
     def open_requests(self, site: str) -> int:
@@ -222,15 +232,16 @@ class Frontier:
         if (site_queue := self._sites.get(site)) is None:
             return None, 0.0
         last, now = site_queue.last_request_at, self._clock.monotonic()
-        self._leases.give_back(site_queue)
-        site_queue.more = 0
-        site_queue.due.clear()
-        self._settle(site_queue)
+        self._stop(site_queue)
         return (None if last == -inf else now - last), max(0.0, site_queue.next_turn - now)
 
     def recheck_sites(self) -> None:
         """Update the sites from the store, after another process has written to it."""
-        for known in (one for one in self._store.sites() if one.site not in self.given_up_sites):
+        if self._read_pauses():
+            for site_queue in list(self._sites.values()):
+                if self.is_paused(site_queue.site):
+                    self._stop(site_queue)
+        for known in (one for one in self._store.sites() if not self.is_stopped(one.site)):
             self._learn(self._queue_of(known.site), known.pending, known.due)
 
     def wait_site(self, site: str, seconds: float) -> None:
@@ -243,14 +254,10 @@ class Frontier:
 
     def give_up(self, site: str) -> None:
         """Send no more requests to the site in this run; the state of its URLs doesn't change."""
-        site_queue = self._queue_of(site)
         self.given_up_sites.add(site)
-        self._leases.give_back(site_queue)
+        self._stop(self._queue_of(site))
         if self._others is not None:
             self._others.give_up(site)
-        site_queue.more = 0
-        site_queue.due.clear()
-        self._settle(site_queue)
 
     def resume(self, site: str) -> None:
         """Resume a site that was given up."""
@@ -258,6 +265,14 @@ class Frontier:
         if self._others is not None:
             self._others.resume(site)
         self.recheck_sites()
+
+    def is_paused(self, site: str) -> bool:
+        """Return whether a person has paused the site."""
+        return pause_of(self.pauses, site) is not None
+
+    def is_stopped(self, site: str) -> bool:
+        """Return whether nothing of the site is requested, because it was given up or a person has paused it."""
+        return site in self.given_up_sites or (bool(self.pauses) and self.is_paused(site))
 
     def wake_in(self) -> float | None:
         """Return the seconds until `next` may return a URL; None if that depends on requests in flight."""
@@ -309,6 +324,23 @@ class Frontier:
     def _set_pace(self, site_queue: SiteQueue) -> None:
         site_queue.set_pace(self._site_delays.of(site_queue.site), lease_s=self._leases.lease_s)
 
+    def _read_pauses(self) -> bool:
+        """Read the hosts that a person has paused; return whether they have changed."""
+        before, self.pauses = self.pauses, self._store.site_pauses()
+        for pattern, pause in self.pauses.items():
+            if before.get(pattern) != pause:
+                logger.warning("%s is %s; nothing of it is requested until it is resumed", pattern, pause.sentence)
+        for pattern in before.keys() - self.pauses.keys():
+            logger.warning("%s is not paused any more", pattern)
+        return before != self.pauses
+
+    def _stop(self, site_queue: SiteQueue) -> None:
+        """Release the buffered URLs of a site, and forget what it has to fetch."""
+        self._leases.give_back(site_queue)
+        site_queue.more = 0
+        site_queue.due.clear()
+        self._settle(site_queue)
+
     def _learn(self, site_queue: SiteQueue, pending: Iterable[Queue], due: Iterable[tuple[Queue, int]]) -> None:
         for queue in pending:
             site_queue.more |= 1 << queue.queue_index
@@ -324,7 +356,7 @@ class Frontier:
 
     def _place(self, site_queue: SiteQueue) -> bool:
         """Update the position of a site. Return whether it can use a slot."""
-        works = site_queue.site not in self.given_up_sites and bool(site_queue.buffered or site_queue.more & self._running)
+        works = bool(site_queue.buffered or site_queue.more & self._running) and not self.is_stopped(site_queue.site)
         if works != site_queue.works:
             site_queue.works = works
             self.working += 1 if works else -1

@@ -34,8 +34,9 @@ from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.due_times import AT_ONCE, DueChanges
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
+from crawlspace.state.site_pauses import Pauses, SitePause
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
+from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownSite, KnownUrl, RobotsEntry, Site, WaitingUrls
 
 
 class LeaseStore(Protocol):
@@ -49,7 +50,7 @@ class LeaseStore(Protocol):
 
         In a queue first the pending ones, then known ones whose `next_fetch` has come, earliest due first. A known URL waits in its own
         source while a retry is outstanding, in source user if a person requested it, and in source refresh otherwise. With `queue`,
-        only URLs that wait in that one.
+        only URLs that wait in that one. Nothing of a site that a person has paused.
         """
 
     def release(self, ids: Iterable[int]) -> None:
@@ -62,7 +63,10 @@ class LeaseStore(Protocol):
         """Return the queues of a site in which unleased known URLs are due, now or later, each with the time of the first one."""
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
-        """Pause a site until then, which is in `wait_s` seconds; None ends the pause."""
+        """Have a site wait until then, which is in `wait_s` seconds; None ends the wait."""
+
+    def site_pauses(self) -> Pauses:
+        """Return the hosts that a person has paused. Raises StoreDamaged."""
 
 
 class RunStore(Protocol):
@@ -270,8 +274,20 @@ class SiteStore(Protocol):
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
         """Write the row of a site; None removes it, because the site has answered."""
 
+    def set_site_pause(self, pattern: str, pause: SitePause | None) -> None:
+        """Pause the hosts of a pattern (`site_pauses.py`), or resume them if it is None. Raises StoreDamaged.
+
+        Once it has returned, nothing of them is leased; URLs that are leased already may be fetched.
+        """
+
     def documents(self, sites: Iterable[str]) -> dict[str, int]:
         """Return the number of indexed documents of each of these sites. Costs time by sites, not by URLs."""
+
+    def known_sites(self) -> list[KnownSite]:
+        """Return all sites that have or had URLs, by name. Costs time by sites, not by URLs."""
+
+    def waiting_urls(self, sites: Iterable[str], *, now: int) -> dict[str, WaitingUrls]:
+        """Return the number of URLs of each of these sites that may be fetched now. May cost time by these URLs."""
 
     def schemes(self, site: str) -> frozenset[str]:
         """Return the schemes of the URLs of a site, and perhaps one more; all schemes if unknown."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from crawlspace.decision import Reason
 from crawlspace.model import Queue, Source, UrlState
+from crawlspace.state.site_health import Health
 
 MOST_BYTES_AT_ONCE = 16_000_000
 """Maximal size of the documents in one batch of orders, unless one is larger: a batch is in memory as a whole."""
@@ -42,6 +43,24 @@ class Site:
     def next_due(self) -> int | None:
         """The due time of its first known URL, if any."""
         return min((at for _, at in self.due), default=None)
+
+
+class KnownSite(NamedTuple):
+    """What a store keeps count of for each site."""
+
+    site: str
+    urls: int
+    """Known URLs of its host, on all ports."""
+    documents: int
+    """Its indexed documents."""
+    health: Health
+
+
+class WaitingUrls(NamedTuple):
+    """The URLs of a site that may be fetched now, without leased ones."""
+
+    pending: int
+    due: int
 
 
 class KnownUrl(NamedTuple):

@@ -9,14 +9,18 @@ import pytest
 
 from crawlspace.crawl.addresses import KnownAddresses, LookedUp, LookUps, last_look_up
 from crawlspace.crawl.rule_changes.survey import survey
+from crawlspace.errors import StoreDamaged
 from crawlspace.model import State
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Reclassified
+from crawlspace.state.site_health import NEW_SITE, Health
+from crawlspace.state.site_pauses import PAUSES, SitePause, pause_of
 from crawlspace.state.store import Store
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
+from crawlspace.state.views import KnownSite, WaitingUrls
 from tests.contract.conftest import NOW, Known, new
 
 A, B = "a.example:80", "b.example:80"
@@ -178,3 +182,103 @@ def test_what_is_damaged_is_not_known(known: Known) -> None:
     for written in ("", "x 10.0.0.1", str(NOW), f"{NOW} 10.0.0", "9" * 5_000 + " 10.0.0.1"):
         known.store.set_meta("addresses:a.example", written)
         assert last_look_up(known.store, "a.example") is None
+
+
+# --- sites that a person has paused ---------------------------------------------------------------------------------
+
+PAUSE = SitePause("ada", NOW, "moves to another server, é")
+
+# pattern -> the sites that it matches
+PATTERNS = [
+    ("a.example", {"a.example:80", "a.example:8080"}),
+    ("a.example:80", {"a.example:80"}),
+    ("a.example:443", set()),
+    ("*.example", {"a.example:80", "a.example:8080", "sub.a.example:80", "b.example:80"}),
+    ("*.example:8080", {"a.example:8080"}),
+    ("*.a.example", {"sub.a.example:80"}),
+    ("*.sub.a.example", set()),
+    ("example", set()),
+    ("*.net", set()),
+    ("[2001:db8::7]", {"[2001:db8::7]:80"}),
+]
+
+
+@pytest.mark.parametrize(("pattern", "paused"), PATTERNS, ids=[row[0] for row in PATTERNS])
+def test_nothing_is_leased_of_a_site_that_is_paused(known: Known, pattern: str, paused: set[str]) -> None:
+    sites = ["a.example:80", "a.example:8080", "sub.a.example:80", "b.example:80", "[2001:db8::7]:80"]
+    known.discover(*(new(f"http://{site.removesuffix(':80')}/") for site in sites))
+    known.store.set_site_pause(pattern, PAUSE)
+
+    def left() -> set[str]:
+        found = [state for site in sites for state in known.store.lease(site, 5, now=NOW, until=NOW + 9)]
+        known.store.release(state.id for state in found)
+        return {state.site for state in found}
+
+    assert left() == set(sites) - paused
+    assert {site for site in sites if pause_of(known.store.site_pauses(), site) is not None} == paused
+    assert len(list(known.store.sites())) == len(sites), "what there is to fetch is known all the same"
+    known.store.set_site_pause(pattern, None)
+    assert left() == set(sites)
+
+
+def test_pauses_are_kept(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+    assert store.site_pauses() == {}
+    store.set_site_pause("b.example", None)
+    store.set_site_pause("a.example", SitePause("bob", NOW - 5))
+    store.set_site_pause("b.example:8080", PAUSE)
+    store.set_site_pause("a.example", PAUSE)
+    assert store.site_pauses() == {"a.example": PAUSE, "b.example:8080": PAUSE}
+    if not hasattr(store, "_unreachable"):  # one in memory keeps nothing
+        with closing(open_store()) as again:
+            assert again.site_pauses() == store.site_pauses()
+    store.set_site_pause("a.example", None)
+    assert store.site_pauses() == {"b.example:8080": PAUSE}
+    store.set_site_pause("b.example:8080", None)
+    assert store.site_pauses() == {}
+
+
+def test_the_most_exact_pattern_is_named() -> None:
+    by_pattern = {pattern: SitePause(pattern, NOW) for pattern in ("*.example", "*.a.example:80", "*.a.example", "x.a.example")}
+    found = {
+        site: None if (paused := pause_of(by_pattern, site)) is None else (paused.pattern, paused.pause.by)
+        for site in ("x.a.example:80", "y.a.example:80", "y.a.example:81", "b.example:80", "example:80")
+    }
+    patterns = ["x.a.example", "*.a.example:80", "*.a.example", "*.example"]
+    assert list(found.values()) == [*zip(patterns, patterns, strict=True), None]
+
+
+def test_damaged_pauses_are_not_taken_for_none(known: Known) -> None:
+    """Otherwise a host that a person has paused would be requested."""
+    store = known.store
+    if hasattr(store, "_unreachable"):
+        return  # the model keeps no text
+    for value in ("{", '{"a.example": 7}', "[]"):
+        store.set_meta(PAUSES, value)
+        for call in (store.site_pauses, lambda: store.set_site_pause("b.example", PAUSE)):
+            with pytest.raises(StoreDamaged, match="the pauses of hosts in the store are damaged"):
+                call()
+
+
+# --- the numbers of all sites ---------------------------------------------------------------------------------------
+
+
+def test_numbers_of_sites(known: Known) -> None:
+    store = known.store
+    known.crawled(("a.example/1", "one"), ("a.example/2", "two"))
+    known.discover("a.example/3", "a.example/4", "http://a.example:8080/5", "b.example/6")
+    known.record(
+        known.change("a.example/1", state=State.DONE, status=200, checksum=b"one", next_fetch=NOW),
+        known.change("a.example/2", state=State.GONE, status=404, checksum=None, next_fetch=NOW + 60),
+    )
+    health = Health(1, 0b101, 0b010, (7,))
+    store.record([], now=NOW, health={A: health})
+    store.lease(A, 1, now=NOW, until=NOW + 9, queue=known.get("a.example/3").queue)
+    assert [one for one in store.known_sites() if one.urls] == [
+        KnownSite(A, 5, 1, health),
+        KnownSite("a.example:8080", 5, 0, NEW_SITE),
+        KnownSite(B, 1, 0, NEW_SITE),
+    ]
+    counted = [store.waiting_urls([A, B, "unknown:80"], now=NOW + after_s) for after_s in (-1, 0, 60)]
+    assert [one[A] for one in counted] == [WaitingUrls(1, 0), WaitingUrls(1, 1), WaitingUrls(1, 2)]
+    assert (counted[0][B], counted[0]["unknown:80"]) == (WaitingUrls(1, 0), WaitingUrls(0, 0))

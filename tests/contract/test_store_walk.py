@@ -24,6 +24,7 @@ from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
+from crawlspace.state.site_pauses import SitePause
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, SINKS, key, new
@@ -314,6 +315,13 @@ class StoreWalk(ArchiveSteps, SinkSteps):
     def wait_site(self, site: str, until: int | None) -> None:
         self.both(lambda store: store.wait_site(site, until))
 
+    @rule(
+        pattern=st.sampled_from(["a.example", "a.example:80", "*.example", "b.example:443", "c.example"]),
+        pause=st.sampled_from([None, None, SitePause("ada", NOW), SitePause("é", NOW - 1, 'for "maintenance"')]),
+    )
+    def set_site_pause(self, pattern: str, pause: SitePause | None) -> None:
+        self.both(lambda store: store.set_site_pause(pattern, pause))
+
     @rule(at=st.none() | times)
     def begin_run(self, at: int | None) -> None:
         self.began = at
@@ -336,7 +344,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         self.both(lambda store: list(store.urls()))
         self.both(lambda store: list(store.urls(leased=True)))
         self.both(lambda store: (list(store.urls(held=True)), list(store.folded_urls())))
-        self.both(lambda store: list(store.sites()))
+        self.both(lambda store: (list(store.sites()), store.site_pauses()))
         self.both(lambda store: (store.counts(), store.refused_links(), store.refused_links(page=3)))
         self.both(lambda store: [store.is_duplicate(n, checksum=b"one", canonical=key(PLACES[n])) for n in range(5)])
         self.both(lambda store: [store.is_duplicate(n, checksum=b"two", canonical=None) for n in range(5)])
@@ -350,6 +358,9 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         )
         self.both(lambda store: [(store.due(site), store.health(site)) for site in (*SITES, "new.example:80")])
         self.both(lambda store: store.documents([*SITES, "new.example:80"]))
+        self.both(lambda store: store.waiting_urls([*SITES, "new.example:80"], now=NOW + 20))
+        with_urls = {state.site for state in self.model.urls()}
+        self.both(lambda store: [one for one in store.known_sites() if one.site in with_urls])
         self.both(lambda store: [(store.host_count(host), store.known_of_host(host)) for host in ("a.example", "b.example")])
         self.both(lambda store: [store.scan(0, 3), store.scan(3, 100)])
         self.both(lambda store: [read([3, 1, 4711, 2]) for read in (store.get_by_ids, store.urls_to_fold)])

@@ -27,6 +27,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS
 from crawlspace.model import Queue, Source, UrlState
+from crawlspace.state.site_pauses import SitePause
 from crawlspace.state.views import Site
 from tests.site_delays import FixedDelays
 
@@ -185,6 +186,9 @@ class _EndlessQueues:
     def due(self, site: str) -> list[tuple[Queue, int]]:
         del site
         return []
+
+    def site_pauses(self) -> Mapping[str, SitePause]:
+        return {}
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         del site, until

@@ -47,7 +47,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"}),
 )
 GROUND = FLOORS[0]
-ALSO = {("frontier", "state.store"), ("frontier", "state.views")}
+ALSO = {("frontier", "state.site_pauses"), ("frontier", "state.store"), ("frontier", "state.views")}
 """Who may import what of its own floor: the frontier is kept by the store."""
 MOST_LINES = 600
 """Lines of a module."""

@@ -25,6 +25,7 @@ from crawlspace.state.due_times import at_once
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.lifecycle import pending_again
 from crawlspace.state.metadata import get_integer
+from crawlspace.state.site_pauses import pause_of
 from crawlspace.state.store import MetaStore, Store
 from crawlspace.status import OUT_OF_SPACE
 
@@ -227,11 +228,13 @@ def delete_orphans(
     """Forget the URLs that have been orphans for `after` runs, with their documents; if these are too many, hold all the deletions.
 
     `run` is the number of the run that ends, `deleted` how many documents it has deleted before. URLs that are held, or outside the crawl
-    space, don't change.
+    space, or of a site that a person has paused, don't change.
     """
+    pauses = store.site_pauses()
     found = DeletedOrphans()
     due = [one.id for one in store.orphans() if one.orphaned is not None and run - one.orphaned + 1 >= after]
     states = [state for id in due if (state := store.get_by_id(id)) is not None and _may_be_deleted(state)]
+    states = [state for state in states if pause_of(pauses, state.site) is None]
     indexed = sum(state.indexed for state in states)
     too_many = not deletion_limit.allows(indexed + deleted, indexed=store.counts().indexed + deleted)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
@@ -17,6 +17,7 @@ from crawlspace.runtime.components.own_requests import OwnAnswers
 from crawlspace.runtime.components.requests import OWN, RESOURCE, ROBOTS, STATE, LeasedRequest, OfPage
 from crawlspace.runtime.components.robots import OtherRobots
 from crawlspace.runtime.components.rule_middleware import CheckedUrl, RequestRules, refusal
+from crawlspace.state.site_pauses import pause_of
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
@@ -93,7 +94,10 @@ class CollectionRules(RequestRules):
         return self._answers.after_exception(request, exception) if OWN in request.meta else None
 
     def before(self, request: Request, checked: CheckedUrl) -> Awaitable[None] | None:
-        """Fetch the robots.txt of a site that has no page yet."""
+        """Fetch the robots.txt of a site that has no page yet. Raises IgnoreRequest if a person has paused the site."""
+        paused = None if checked.url is None else pause_of(self._session.frontier.pauses, checked.url.site)
+        if paused is not None:
+            raise IgnoreRequest(f"{paused.pattern} is {paused.pause.sentence}")
         if not self._obeys_robots(request) or checked.url is None:
             return None
         if self._session.robots.check(checked.url.text, site=checked.url.site) is not RobotsVerdict.UNKNOWN:

@@ -104,6 +104,7 @@ class Slots(Protocol):
     def next_slot_in(self, site: str) -> float: ...
     def record_other_request(self, site: str) -> None: ...
     def is_blocked(self, site: str) -> bool: ...
+    def is_paused(self, site: str) -> bool: ...
 
 
 class SuspensionSource(Protocol):
@@ -129,6 +130,7 @@ class RobotsSlots:
         self._patient_until: dict[str, float] = {}
         """Until when claimed sites are waited for."""
         self._given_up: list[FetchRobots] = []
+        self._paused: list[FetchRobots] = []
 
     def put(self, fetch: FetchRobots, now: float) -> None:
         """Queue the request for a redirected robots.txt."""
@@ -144,6 +146,10 @@ class RobotsSlots:
         """Return a request that may be sent now; the delay of its target site counts from now."""
         while self._next and self._next[0][0] <= now:
             site = heappop(self._next)[2]
+            if self._slots.is_paused(site):
+                self._patient_until.pop(site, None)
+                self._paused += self._waiting.pop(site)
+                continue
             wait = self._free_in(site, now)
             if now > self._patient_until.get(site, now):
                 del self._patient_until[site]
@@ -169,6 +175,11 @@ class RobotsSlots:
         given_up, self._given_up = self._given_up, []
         return given_up
 
+    def paused(self) -> list[FetchRobots]:
+        """Return, once, those whose target site a person has paused."""
+        paused, self._paused = self._paused, []
+        return paused
+
     def soonest_in(self, now: float) -> float | None:
         """Return the seconds until `take` may return a request; None where none waits."""
         return max(0.0, self._next[0][0] - now) if self._next else None
@@ -177,7 +188,8 @@ class RobotsSlots:
     def waiting(self) -> Collection[str]:
         for site in [site for site in self._in_flight if not self._slots.is_blocked(site)]:
             self._end(site)
-        return {*(() if self._site_delays.is_suspended() else self._waiting), *self._in_flight.values()}
+        wanted = () if self._site_delays.is_suspended() else (one for one in self._waiting if not self._slots.is_paused(one))
+        return {*wanted, *self._in_flight.values()}
 
     def is_requesting(self, site: str) -> bool:
         return site in self._in_flight.values()

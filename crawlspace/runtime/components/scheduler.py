@@ -64,9 +64,9 @@ class FrontierScheduler(BaseScheduler):
         self._session = session
         self._engine = session.engine
         holds = None if session.owned_sites is None else session.owned_sites.holds
-        self._redirected = RobotsSlots(session.engine.frontier, session.site_delays, holds=holds)
+        self._redirected = RobotsSlots(session.frontier, session.site_delays, holds=holds)
         """They go out first, so that pages that are always ready don't hold them up."""
-        self._repeated = RepeatedRequests(session.engine.frontier, session.site_delays)
+        self._repeated = RepeatedRequests(session.frontier, session.site_delays)
         self._in_this_turn = 0
         self._early_at = 0.0
         """Time when outcomes were last recorded ahead of time."""
@@ -189,7 +189,20 @@ class FrontierScheduler(BaseScheduler):
         redirected = self._redirected.take(now)
         for given_up in self._redirected.given_up():
             self._engine.robots_not_sent(given_up, wait_s=PATIENCE_S)
+        for fetch in self._redirected.paused():
+            self._wait_for_resumption(fetch)
         return None if redirected is None else self._robots_request(redirected)
+
+    def _wait_for_resumption(self, fetch: FetchRobots) -> None:
+        """Fetch nothing of a site whose robots.txt is at one that a person has paused: the rules for it are not known."""
+        logger.warning(
+            "nothing of %s is fetched for now: its robots.txt is at %s, which is paused", fetch.site, fetch.target_site
+        )
+        if self._session.collection.continuous:
+            self._engine.robots_not_sent(fetch, wait_s=self._engine.policy.retry_after_max_s)
+        else:
+            self._session.frontier.unblock(fetch.site, answered=True)
+            self._session.frontier.give_up(fetch.site)
 
     def _replaced(self, request: Request) -> bool:
         """Process a request that a downloader middleware has put in place of a leased one, or of the response to it.

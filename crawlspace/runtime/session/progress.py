@@ -92,6 +92,8 @@ class Progress:
             parts.append(f"{waiting:,} for the index")
         if given_up:
             parts.append(f"{counted(len(given_up), 'site')} given up")
+        if pauses := self._session.frontier.pauses:
+            parts.append(f"{next(iter(pauses)) if len(pauses) == 1 else f'{len(pauses):,} hosts'} paused")
         return " · ".join(parts)
 
     def _rate(self) -> float:

@@ -47,6 +47,7 @@ from crawlspace.runtime.session.stores import (
     open_store,
     start,
 )
+from crawlspace.state.site_pauses import Pauses
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.state.views import Counts
@@ -80,7 +81,7 @@ class Session:
         self.space, self.clock, self.progress = self.engine.space, self.engine.clock, self.engine.progress
         self.logins, self.rendering, self.robots = self.engine.logins, self.engine.rendering, self.engine.robots
         self.site_delays, self.deliveries, self.findings = self.engine.site_delays, self.engine.deliveries, self.engine.findings
-        self.file_slots, self.sitemaps = self.engine.file_slots, self.engine.sitemaps
+        self.file_slots, self.sitemaps, self.frontier = self.engine.file_slots, self.engine.sitemaps, self.engine.frontier
         self.error: CrawlspaceError | None = None
         self.final_counts: Counts | None = None
         """The numbers of the store at the end; None where it could not be read any more."""
@@ -88,6 +89,8 @@ class Session:
         """The sites that cannot be reached, at the end."""
         self._failing: set[str] = set()  # sites with errors in this run that fail as a whole
         self.next_due: tuple[int, str] | None = None  # `soonest_due`, where this run was stopped or has fetched nothing
+        self.final_pauses: Pauses = {}
+        """The hosts that a person has paused, at the end."""
         self.final_held: Mapping[Held, int] = {}
         """Documents whose deletion is held, at the end, by reason."""
         self.faults: list[str] = []
@@ -375,7 +378,7 @@ class Session:
                 self._check_place()
                 self.engine.close()
             if not isinstance(self.error, StoreAway):  # the server was waited for long enough
-                self.final_counts = self.store.counts()
+                self.final_counts, self.final_pauses = self.store.counts(), self.store.site_pauses()
                 errors = self.collection.policy.max_temporary_errors
                 self.final_sites = unreachable_sites(self.store, max_temporary_errors=errors)
                 self._failing = failing_sites(self.store, self.progress.failed_sites, self.collection.policy)

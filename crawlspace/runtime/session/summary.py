@@ -182,11 +182,18 @@ def _waiting(session: Session) -> str:
 
 
 def _sites(session: Session) -> list[str]:
-    """Return lines on unreachable sites, and on those given up although they responded."""
+    """Return lines on unreachable sites, on hosts that a person has paused, and on sites given up although they responded."""
     lines = [f"  unreachable: {site.row.site}: {site.sentence}" for site in session.final_sites[:SITES_SHOWN]]
     if len(session.final_sites) > SITES_SHOWN:
         more = len(session.final_sites) - SITES_SHOWN
         lines.append(f"  unreachable: {more:,} more sites  (scrapy status {session.collection.name} shows them)")
+    pauses = session.final_pauses
+    for pattern, pause in list(pauses.items())[:SITES_SHOWN]:
+        resume = f"scrapy sites {session.collection.name} --resume {pattern}"
+        lines.append(f"  paused: {pattern}: {pause.sentence}; nothing of it is requested  ({resume})")
+    if len(pauses) > SITES_SHOWN:
+        name = session.collection.name
+        lines.append(f"  paused: {len(pauses) - SITES_SHOWN:,} more hosts  (scrapy sites {name} --paused shows them)")
     others = sorted(session.engine.given_up_sites - {site.row.site for site in session.final_sites})
     if others:
         more_others = f" and {len(others) - SITES_SHOWN:,} more" if len(others) > SITES_SHOWN else ""
@@ -263,6 +270,7 @@ class RunReport:
             "held": {reason.label: held.get(reason, 0) for reason in Held},
             "unreachable_sites": len(sites),
             "unreachable": [site.as_json() for site in sites[:MOST_SITES]],
+            "paused": {} if session is None else {name: one.as_json() for name, one in session.final_pauses.items()},
             **({} if rendering is None else {"rendering": counts_as_json(rendering.counts)}),
         }
 

@@ -47,6 +47,7 @@ class Key(StrEnum):
     NEAR_TEXT = "near_text"
     ORPHANED = "orphaned"
     OWNER = "owner"
+    PAUSED = "paused"
     PENDING = "pending"
     REFUSED_PAGES = "refused_pages"
     RETRIES = "retries"
@@ -68,7 +69,9 @@ class Key(StrEnum):
 TYPES: Mapping[str, frozenset[Key]] = {
     "string": frozenset({Key.FORMAT, Key.RUN, Key.SETTLING}),
     "list": frozenset({Key.TO_INHERIT}),
-    "set": frozenset({Key.DUE, Key.GIVEN_UP, Key.HELD, Key.LEFT, Key.ORPHANED, Key.PENDING, Key.SCHEMES, Key.DEFERRED}),
+    "set": frozenset(
+        {Key.DUE, Key.GIVEN_UP, Key.HELD, Key.LEFT, Key.ORPHANED, Key.PAUSED, Key.PENDING, Key.SCHEMES, Key.DEFERRED}
+    ),
     "zset": frozenset({Key.FREE, Key.LATER, Key.REFUSED_PAGES, Key.WORKERS}),
 }
 """The types of keys that are not hashes; a function that writes checks them all first."""

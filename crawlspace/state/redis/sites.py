@@ -13,8 +13,9 @@ from crawlspace.state.redis.encoding import raw, understood, written
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.server import RedisServer, pairs_of
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
+from crawlspace.state.site_pauses import PAUSES, Pauses, SitePause, read_pauses, with_pause
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
-from crawlspace.state.views import RobotsEntry
+from crawlspace.state.views import KnownSite, RobotsEntry, WaitingUrls
 
 
 class UnreachableRow(msgspec.Struct, array_like=True):
@@ -42,6 +43,16 @@ class RedisSites:
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         self.server.write("wait_site", site=site, until=until, wait_s=wait_s)
 
+    def site_pauses(self) -> Pauses:
+        return read_pauses(self.server.command("HGET", Key.META, PAUSES))
+
+    def set_site_pause(self, pattern: str, pause: SitePause | None) -> None:
+        is_set = False
+        while not is_set:  # another command may change them at the same time
+            with understood("the pauses of its hosts"):
+                before = (self.server.command("HGET", Key.META, PAUSES) or b"").decode()
+            is_set = bool(self.server.write("set_site_pauses", before=before, after=with_pause(before, pattern, pause)))
+
     def health(self, site: str) -> Health:
         reply = self.server.command("HGET", Key.HEALTH, site)
         with understood(f"how {site} has answered"):
@@ -67,6 +78,22 @@ class RedisSites:
     def documents(self, sites: Iterable[str]) -> dict[str, int]:
         names = list(sites)
         return dict(zip(names, self.server.call("documents", sites=names), strict=True))
+
+    def known_sites(self) -> list[KnownSite]:
+        of_hosts, documents, healths = map(self.server.hash, (Key.HOST, Key.DOCUMENTS, Key.HEALTH))
+        found = []
+        with understood("its sites"):
+            for name, number in sorted(self.server.hash(Key.SITE).items()):
+                if urls := int(of_hosts.get(name.rpartition(b":")[0], 0)):
+                    health = healths.get(name)
+                    how = NEW_SITE if health is None else health_of(health)
+                    found.append(KnownSite(name.decode(), urls, int(documents.get(number, 0)), how))
+        return found
+
+    def waiting_urls(self, sites: Iterable[str], *, now: int) -> dict[str, WaitingUrls]:
+        names = list(sites)
+        reply = self.server.call("waiting_urls", sites=names, now=now)
+        return {site: WaitingUrls(*counts) for site, counts in zip(names, reply, strict=True)}
 
     def schemes(self, site: str) -> frozenset[str]:
         usual = _SCHEME_OF_PORT.get(site.rpartition(":")[2])

@@ -32,6 +32,7 @@ from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.sites import encode_robots, encode_unreachable, robots_entry, row_of
 from crawlspace.state.redis.store import RedisStore, urls_leased
 from crawlspace.state.site_health import Health, health_of
+from crawlspace.state.site_pauses import Pauses, read_pauses
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
 
@@ -105,6 +106,8 @@ class Cluster:
     """Records that were quarantined, because they are not ours or have an unknown version."""
     deleted: int
     """Deletions of this run by the others."""
+    pauses: Pauses
+    """The hosts that a person has paused."""
     claimed: Sequence[str] = ()
     """Sites of this worker that others have claimed."""
 
@@ -231,7 +234,7 @@ class Worker:
         )
         if answer is None:
             raise WorkerExpired("this worker did not report for too long; others have its sites now")
-        answer[-1] = list(map(site_text, answer[-1]))
+        answer[-2:] = read_pauses(answer[-2]), list(map(site_text, answer[-1]))
         return Cluster(*answer)
 
     def take(
@@ -336,6 +339,10 @@ class Worker:
     def release(self, ids: Sequence[int]) -> None:
         """Release leased URLs that were not fetched."""
         self._run("release", ids=list(ids))
+
+    def site_pauses(self) -> Pauses:
+        """Return the hosts that a person has paused, like the store."""
+        return self._store.site_pauses()
 
     def give_up(self, site: str) -> None:
         """Give up the site for all workers in this run."""

@@ -16,7 +16,7 @@ from crawlspace.state.due_times import AT_ONCE, CLOCKS_DIFFER_S, LOOKED_AT, NOT_
 from crawlspace.state.sqlite.rows import DEFERRED, URL_COLUMNS, url_states
 from crawlspace.state.sqlite.schema import readable
 from crawlspace.state.sqlite.transaction import integers
-from crawlspace.state.views import Site
+from crawlspace.state.views import Site, WaitingUrls
 
 # A partial index is used only where its own condition stands in the query, word for word.
 _PENDING = "url INDEXED BY url_pending WHERE state = 0 AND lease_until IS NULL"
@@ -53,6 +53,8 @@ _NEXT_DUE = (
     " ORDER BY site, waits_in, shift, next_fetch LIMIT 1)"
     " LIMIT 1"
 )
+_COUNT_PENDING = f"SELECT count(*) FROM {_PENDING} AND segment = ?1 AND queue_number > ?2 AND queue_number < ?3"
+_COUNT_DUE = f"SELECT count(*) FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch <= ?"
 _LATE = f"SELECT id FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch > ?"
 # Known URLs deferred to the next run: see `due_times.py`. Their time is moved so far ahead that it is never reached, and their ids are noted.
 _DUE_NOW = (
@@ -155,6 +157,15 @@ def reclaim(db: apsw.Connection, *, now: int, keep: Collection[int] = ()) -> dic
 
 def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
     return [(queue, next_fetch) for _, queue, next_fetch in _due(db, site)]
+
+
+def waiting_urls(db: apsw.Connection, site: int, *, now: int) -> WaitingUrls:
+    """Return how many URLs of a site are pending, and due. Costs time by these."""
+    bounds = _queue_number(site), _queue_number(site + 1)
+    counting = readable(_COUNT_PENDING, db)
+    pending = sum(db.execute(counting, (segment, *bounds)).get for segment in _segments(db))
+    due = sum(db.execute(_COUNT_DUE, (site, *queue, now)).get for _, queue, at in _due(db, site) if at <= now)
+    return WaitingUrls(pending, due)
 
 
 def make_retries_due_by(db: apsw.Connection, latest: int) -> int:

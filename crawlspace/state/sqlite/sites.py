@@ -11,7 +11,7 @@ from crawlspace.state.site_health import NEW_SITE, Health, signatures_of
 from crawlspace.state.sqlite.schema import readable
 from crawlspace.state.sqlite.transaction import SiteIds
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
-from crawlspace.state.views import RobotsEntry
+from crawlspace.state.views import KnownSite, RobotsEntry
 
 SCHEME_BITS = {"http": 1, "https": 2}
 
@@ -70,6 +70,16 @@ def end_waits_of_unreachable(db: apsw.Connection) -> None:
 
 def documents(db: apsw.Connection, sites: Iterable[str]) -> dict[str, int]:
     return {site: db.execute("SELECT documents FROM site WHERE site = ?", (site,)).get or 0 for site in sites}
+
+
+def known_sites(db: apsw.Connection) -> list[KnownSite]:
+    of_hosts = dict(db.execute("SELECT host, sum(urls) FROM site GROUP BY host"))
+    statement = readable("SELECT site, host, documents, answers, recent, missing, site.shown FROM site ORDER BY site", db)
+    return [
+        KnownSite(site, of_hosts[host], documents, Health(answers, recent, missing, signatures_of(shown or "")))
+        for site, host, documents, answers, recent, missing, shown in db.execute(statement)
+        if of_hosts[host]
+    ]
 
 
 def schemes(db: apsw.Connection, site: str) -> frozenset[str]:

@@ -22,6 +22,7 @@ from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import PageLinks
 from crawlspace.state.link_keys import folded_links
 from crawlspace.state.site_health import Health
+from crawlspace.state.site_pauses import PAUSES, Pauses, SitePause, pause_of, read_pauses, with_pause
 from crawlspace.state.sqlite import inherited_metadata, near_duplicates, outbox, record, rows, rule_change
 from crawlspace.state.sqlite import links as sqlite_links
 from crawlspace.state.sqlite import queue as sqlite_queue
@@ -30,7 +31,7 @@ from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.transaction import SiteIds, Tally, Transaction, add_counts, read_count
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import MOST_BYTES_AT_ONCE, Site
+from crawlspace.state.views import MOST_BYTES_AT_ONCE, Site, WaitingUrls
 from crawlspace.urls import url_key
 
 P = ParamSpec("P")
@@ -151,7 +152,7 @@ class SqliteStore:
         yield from found
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
-        if limit <= 0:
+        if limit <= 0 or pause_of(self.site_pauses(), site) is not None:
             return []
         with self._writing() as db:
             site_id = self._sites.find(db, site)
@@ -183,6 +184,13 @@ class SqliteStore:
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         with self._writing() as db:
             sqlite_sites.set_wait(db, self._sites.find_or_add(db, site), until, wait_s)
+
+    def site_pauses(self) -> Pauses:
+        return read_pauses(self.get_meta(PAUSES))
+
+    def set_site_pause(self, pattern: str, pause: SitePause | None) -> None:
+        with self._writing():
+            self._put_meta(PAUSES, with_pause(self.get_meta(PAUSES), pattern, pause))
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
@@ -316,6 +324,15 @@ class SqliteStore:
             sqlite_sites.set_unreachable(db, self._sites.find_or_add(db, site), row)
 
     documents = _within(_snapshot, sqlite_sites.documents)
+    known_sites = _within(_snapshot, sqlite_sites.known_sites)
+
+    def waiting_urls(self, sites: Iterable[str], *, now: int) -> dict[str, WaitingUrls]:
+        with self._snapshot() as db:
+            ids = {site: self._sites.find(db, site) for site in sites}
+            return {
+                site: WaitingUrls(0, 0) if id is None else sqlite_queue.waiting_urls(db, id, now=now) for site, id in ids.items()
+            }
+
     schemes = _within(_reading, sqlite_sites.schemes)
 
     # robots.txt
@@ -382,8 +399,8 @@ class SqliteStore:
             return [value for (value,) in db.execute(_NAMED_VALUES, (json.dumps(names),))]
 
     def set_meta(self, name: str, value: str) -> None:
-        with self._writing() as db:
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+        with self._writing():
+            self._put_meta(name, value)
 
     def claim(self, name: str, *, seconds: int) -> bool:
         return True  # one process crawls
@@ -412,6 +429,10 @@ class SqliteStore:
             self._close_files()
 
     # private
+    def _put_meta(self, name: str, value: str) -> None:
+        """Inside a transaction."""
+        self._file.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
     def _close_files(self) -> None:
         self._file.close()
         if self._lock is not None:

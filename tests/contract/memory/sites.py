@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -9,6 +10,7 @@ from itertools import chain
 from crawlspace.decision import Reason
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST, RefusedLink
 from crawlspace.state.site_health import NEW_SITE, Health
+from crawlspace.state.site_pauses import SitePause
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
 
@@ -23,6 +25,7 @@ class MemorySites:
         self._robots: dict[tuple[str, str], RobotsEntry] = {}
         self._unreachable: dict[str, UnreachableSite] = {}
         self._meta: dict[str, str] = {}
+        self._pauses: dict[str, SitePause] = {}
 
     def get_meta(self, name: str) -> str | None:
         return self._meta.get(name)
@@ -44,6 +47,18 @@ class MemorySites:
         else:
             self._waits[site] = until, wait_s
 
+    def site_pauses(self) -> dict[str, SitePause]:
+        return dict(self._pauses)
+
+    def set_site_pause(self, pattern: str, pause: SitePause | None) -> None:
+        if pause is None:
+            self._pauses.pop(pattern, None)
+        else:
+            self._pauses[pattern] = pause
+
+    def is_paused(self, site: str) -> bool:
+        return any(re.fullmatch(_expression(pattern), site) for pattern in self._pauses)
+
     def health(self, site: str) -> Health:
         return self._health.get(site, NEW_SITE)
 
@@ -64,6 +79,12 @@ class MemorySites:
 
     def forget_robots(self, *, read_after: int) -> None:
         self._robots = {key: entry for key, entry in self._robots.items() if entry.fetched_at <= read_after}
+
+
+def _expression(pattern: str) -> str:
+    """Return a regular expression for the sites of a pattern."""
+    expression = re.escape(pattern).replace(r"\*", ".*")
+    return expression if re.search(r":\d+$", pattern) else rf"{expression}:\d+"
 
 
 _OfHost = dict[str, RefusedLink]

@@ -24,7 +24,7 @@ from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
-from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, Site, folded_url
+from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownSite, KnownUrl, Site, WaitingUrls, folded_url
 from crawlspace.status import UNCOUNTED, Status
 from tests.contract.memory.archive import MemoryArchive
 from tests.contract.memory.depths import MemoryDepths
@@ -85,6 +85,8 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
                 yield Site(site, tuple(sorted(pending)), tuple(due), *(wait or ()))
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
+        if self.is_paused(site):
+            return []
         ready = [row for row in self._rows(site) if is_ready(row, now) and queue in (None, row.queue)]
         self._deferred.put(ready)
         ready = sorted((row for row in ready if row not in self._deferred), key=queue_place)
@@ -279,6 +281,22 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
     # unreachable sites
     def documents(self, sites: Iterable[str]) -> dict[str, int]:
         return {site: sum(self._groups.is_indexed(row) for row in self._rows(site)) for site in sites}
+
+    def known_sites(self) -> list[KnownSite]:
+        found = self.documents(sorted(self._sites))
+        return [
+            KnownSite(site, urls, documents, self.health(site))
+            for site, documents in found.items()
+            if (urls := self.known_of_host(_host(site)))
+        ]
+
+    def waiting_urls(self, sites: Iterable[str], *, now: int) -> dict[str, WaitingUrls]:
+        found = {}
+        for site in sites:
+            ready = [row for row in self._rows(site) if is_ready(row, now) and row not in self._deferred]
+            pending = sum(row.state is State.PENDING for row in ready)
+            found[site] = WaitingUrls(pending, len(ready) - pending)
+        return found
 
     def schemes(self, site: str) -> frozenset[str]:
         return frozenset(row.url.partition(":")[0] for row in self._rows(site)) or ALL_SCHEMES

@@ -18,6 +18,7 @@ from crawlspace.state.redis.dump import RedisSide
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
+from crawlspace.state.site_pauses import SitePause
 from crawlspace.state.sqlite.dump import SqliteSide
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -151,6 +152,7 @@ def fill(store: Store) -> None:
     store.park("log", store.orders("log", 1, now=NOW)[0], "no")
     store.wait_site("b.example:80", NOW + 9, wait_s=30)
     store.set_unreachable("dead.example:80", UnreachableSite("dead.example:80", 612, NOW - 9, 2, NOW))
+    store.set_site_pause("paused.example", SitePause("ada", NOW, "é"))
     store.save_robots(RobotsEntry("other.example:443", "https", 404, "", NOW))
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "Disallow: /é", NOW))
     store.set_meta("rules_hash", "0123")
@@ -177,6 +179,7 @@ def seen(store: Store) -> dict[str, object]:
         "health": [store.health(f"{host}.example:80") for host in "abc"],
         "robots": [store.robots("other.example:443", "https"), store.robots("a.example:80", "http")],
         "archive_files": store.archive_files(),
+        "pauses": store.site_pauses(),
         "rest": [store.get_meta("rules_hash"), store.get_meta("moving")],
     }
 

@@ -10,6 +10,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.distributed.prefetch import LEAVING_S
 from crawlspace.model import Queue, Source
 from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.site_pauses import SitePause
 from tests.contract.conftest import NOW, new
 from tests.contract.workers.crawler import PAGES, Crawler
 
@@ -219,3 +220,32 @@ def test_what_comes_in_at_a_site_that_is_held_goes_before_what_is_buffered_of_a_
         found += [state.url for state in worker.in_flight]
     worker.store.close()
     assert len(found) <= 3, found
+
+
+def test_a_site_that_a_person_pauses_is_released_when_its_requests_have_ended(
+    store: RedisStore, crawlers: tuple[Crawler, Crawler], clock: FakeClock
+) -> None:
+    """Nothing more of it is requested from the next heartbeat on, by nobody, until it is resumed."""
+    one, two = crawlers
+    in_flight = {state.id for state in one.in_flight if state.site == "a.example:80"}
+
+    def ticks() -> None:
+        for crawler in (one, two):
+            clock.advance(2)
+            crawler.tick()
+
+    store.set_site_pause("a.example", SitePause("ada", NOW))
+    ticks()
+    one.answered("b")
+    assert "a" not in {*one.ask(), *two.ask()}
+    assert "a.example:80" in one.sites, "its requests are in flight"
+    one.answered("a")
+    ticks()
+    assert "a.example:80" not in one.sites
+    assert {state.id for state in store.urls(host="a.example", leased=True)} == in_flight
+    ticks()
+    assert "a" not in {*one.ask(), *two.ask()}
+    store.set_site_pause("a.example", None)
+    for _ in range(3):
+        ticks()
+    assert "a" in {*one.ask(), *two.ask()}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
-from crawlspace.model import Source
+from crawlspace.model import Source, State
+from crawlspace.state.changes import Change
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import SiteRelease, Worker
+from crawlspace.state.site_pauses import SitePause
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import NOW, Known, new, short
@@ -211,3 +214,64 @@ def test_robots_txt_of_a_site_is_kept_by_the_worker_that_holds_it(store: RedisSt
     other.save_robots(newer)
     dead.save_robots(older)
     assert store.robots("a.example:80", "http") == newer
+
+
+# --- sites that a person has paused ---------------------------------------------------------------------------------
+
+PAUSE = SitePause("ada", NOW)
+
+
+def test_no_worker_gets_a_paused_site_or_more_of_it(store: RedisStore, known: Known) -> None:
+    known.discover(*(f"{host}.example/{number}" for host in "ab" for number in range(4)))
+    one, two = joined(store), joined(store)
+    assert take(one, new=1, limit=1) == {"a": ["a.example/0"]}
+    for host in "ab":
+        store.set_site_pause(f"{host}.example", PAUSE)
+    assert (take(one, a=3), take(two)) == ({}, {})
+    seen = two.heartbeat()
+    assert (seen.sites, seen.free, dict(seen.pauses)) == (1, 0, {"a.example": PAUSE, "b.example": PAUSE})
+    one.release_sites([SiteRelease("a.example:80")])
+    assert take(two) == {}
+    store.set_site_pause("b.example", None)
+    assert take(two) == {"b": [f"b.example/{number}" for number in range(4)]}
+    store.set_site_pause("a.example", None)
+    assert take(one) == {"a": [f"a.example/{number}" for number in range(1, 4)]}
+
+
+def test_a_run_ends_although_paused_sites_have_urls_and_retries(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1", "b.example/0")
+    worker = joined(store)
+    states = {one.site: one.states for one in worker.take(refill={}, new=5, limit=1, now=NOW, until=NOW + 300).sites}
+    failed = structs.replace(states["a.example:80"][0], state=State.FAILED, retries=1, next_fetch=NOW + 5, lease_until=None)
+    worker.record([Change(failed)], now=NOW, number=worker.next_number())
+    worker.record([known.change("b.example/0", state=State.DONE, next_fetch=NOW + 10**6)], now=NOW, number=worker.next_number())
+    assert not worker.heartbeat().is_nothing_left
+    store.set_site_pause("*.example", PAUSE)
+    worker.release_sites([SiteRelease("a.example:80"), SiteRelease("b.example:80")])
+    assert take(worker) == {}
+    assert worker.heartbeat().is_nothing_left
+    worker.leave()
+    again = joined(store)
+    assert take(again) == {}, "a later run leaves it paused"
+    assert again.heartbeat().is_nothing_left
+    store.set_site_pause("*.example", None)
+    assert not again.heartbeat().is_nothing_left
+    assert take(again) == {"a": ["a.example/1"]}
+
+
+def test_a_site_that_is_found_while_its_host_is_paused_is_not_taken(store: RedisStore, known: Known) -> None:
+    worker = joined(store)
+    store.set_site_pause("a.example", PAUSE)
+    known.discover("a.example/0", "http://a.example:8080/")
+    assert take(worker) == {}
+    assert worker.heartbeat().is_nothing_left
+    store.set_site_pause("a.example", None)
+    assert sorted(take(worker)) == ["a", "a.example:8080"]
+
+
+def test_a_pause_is_not_lost_when_two_commands_write_at_once(store: RedisStore) -> None:
+    """The slower one has read what was there before; it is refused, and reads again."""
+    store.set_site_pause("a.example", PAUSE)
+    assert store.server.write("set_site_pauses", before="", after="{}") == 0
+    store.set_site_pause("b.example", PAUSE)
+    assert sorted(store.site_pauses()) == ["a.example", "b.example"]

@@ -8,10 +8,12 @@ from math import inf
 import pytest
 from msgspec import structs
 
+from crawlspace.clock import local_time
 from crawlspace.frontier.frontier import UNCERTAIN_S
 from crawlspace.frontier.site_queue import Pace
-from crawlspace.model import Source, State
+from crawlspace.model import Queue, Source, State
 from crawlspace.state.changes import Change
+from crawlspace.state.site_pauses import SitePause
 from tests.unit.frontier.test_frontier import World, new
 
 
@@ -239,3 +241,88 @@ def test_of_several_sites_that_wait_the_first_one_is_named() -> None:
     wait = world.frontier.paused()
     assert wait is not None
     assert (wait.site, wait.seconds, wait.sites) == ("b:80", 40, 2)
+
+
+# --- sites that a person has paused ---------------------------------------------------------------------------------
+
+PAUSE = SitePause("ada", 0)
+
+
+def paused(world: World, *patterns: str) -> None:
+    """Pause these hosts and no others, as a command does during the crawl."""
+    for pattern in {*world.store.site_pauses(), *patterns}:
+        world.store.set_site_pause(pattern, PAUSE if pattern in patterns else None)
+    world.frontier.recheck_sites()
+
+
+def test_a_paused_site_is_not_fetched_until_it_is_resumed() -> None:
+    world = World(*(new(f"http://{host}/{n}") for n in range(3) for host in "ab"), delay=0.0)
+    assert world.fetch_at_once() == "http://a/0"
+    paused(world, "a")
+    assert {world.next() for _ in range(4)} == {"http://b/0", None}
+    assert not any(state.lease_until for state in world.store.urls() if state.url in ("http://a/1", "http://a/2"))
+    world.add(new("http://a/3"))
+    world.frontier.due("a:80", Queue(Source.REFRESH), world.now, retry=True)
+    assert world.next() is None
+    paused(world)
+    assert [world.fetch_at_once() for _ in range(3)] == ["http://a/1", "http://a/2", "http://a/3"]
+
+
+def test_a_crawl_whose_only_work_is_on_paused_sites_is_done() -> None:
+    world = World(new("http://a/1"), new("http://a/2"))
+    state = world.frontier.next()
+    assert state is not None
+    paused(world, "*.b", "a:80")
+    assert not world.frontier.is_done(), "a request is in flight"
+    world.frontier.finished(state, failed=True, answered=False)
+    world.frontier.due("a:80", state.queue, world.now + 5, retry=True)
+    assert (world.frontier.is_done(), world.frontier.working) == (True, 0)
+    again = world.open()
+    assert (again.is_done(), again.next()) == (True, None), "at the next start, too"
+    paused(world)
+    assert not world.frontier.is_done()
+
+
+def test_a_site_that_is_paused_while_its_robots_txt_is_fetched() -> None:
+    world = World(new("http://a/1"), delay=0.0)
+    state = world.frontier.next()
+    assert state is not None
+    world.frontier.block("a:80")
+    world.frontier.put_back(state)
+    paused(world, "a")
+    world.frontier.unblock("a:80", answered=True)
+    assert (world.next(), world.frontier.is_done()) == (None, True)
+    paused(world)
+    assert world.next() == "http://a/1"
+
+
+def test_a_url_that_is_taken_back_is_released_if_its_site_is_paused() -> None:
+    world = World(new("http://a/1"), delay=0.0)
+    state = world.frontier.next()
+    assert state is not None
+    world.frontier.skip(state)
+    paused(world, "a")
+    world.frontier.return_later(state)
+    assert world.frontier.is_done()
+    assert [state.lease_until for state in world.store.urls()] == [None]
+
+
+def test_who_has_paused_a_site_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(new("http://a/1"))
+    world.store.set_site_pause("a", SitePause("ada", 1_750_000_000, "moves\nto another server"))
+    for _ in range(2):
+        world.frontier.recheck_sites()
+    paused(world)
+    at = local_time(1_750_000_000)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"a is paused by ada since {at}: moves\\nto another server; nothing of it is requested until it is resumed",
+        "a is not paused any more",
+    ]
+
+
+def test_a_site_that_was_given_up_stays_so_when_it_is_resumed() -> None:
+    world = World(new("http://a/1"), delay=0.0)
+    paused(world, "a")
+    world.frontier.give_up("a:80")
+    paused(world)
+    assert (world.next(), world.frontier.is_done()) == (None, True)

@@ -48,7 +48,7 @@ function writes.move_part(args)
     call("HSET", keys.meta, "moving", args.mark)
   else
     call("HDEL", keys.meta, "moving")
-    call("DEL", keys.free, keys.later)  -- the first worker finds them by itself
+    call("DEL", keys.free, keys.later, keys.paused)  -- the first worker finds them by itself
   end
   return true
 end

@@ -106,6 +106,20 @@ function writes.set_unreachable(args)
   end
 end
 
+-- Return for each site how many of its URLs are pending, and how many are due.
+function reads.waiting_urls(args)
+  local reply = {}
+  for n, name in ipairs(args.sites) do
+    local site, pending, due = sites.find(name), 0, 0
+    for queue_index = 0, site and QUEUES - 1 or -1 do
+      pending = pending + call("ZCARD", records.pending_key(site, queue_index))
+      due = due + call("ZCOUNT", records.due_key(site, queue_index), "-inf", args.now)
+    end
+    reply[n] = {pending, due}
+  end
+  return reply
+end
+
 function reads.documents(args)
   local reply = {}
   for n, name in ipairs(args.sites) do reply[n] = tonumber(call("HGET", keys.documents, sites.find(name) or 0) or 0) end
@@ -245,7 +259,8 @@ end
 function writes.lease(args)
   local site = sites.find(args.site)
   local queue_indexes = args.queue_index and {args.queue_index} or queue.ALL_QUEUE_INDEXES
-  local batch = site and queue.lease_of(site, {queue_indexes}, args.limit, args, 0) or queue.new_batch()
+  local is_open = site and not waits.is_paused(site)
+  local batch = is_open and queue.lease_of(site, {queue_indexes}, args.limit, args, 0) or queue.new_batch()
   return queue.swept((queue.batch_reply(batch)))
 end
 
@@ -287,7 +302,8 @@ function writes.take(args)
     end
     for _, one in ipairs(args.refill) do
       local site = sites.find(one[1])
-      if site and call("HGET", keys.owner, site) == args.worker and call("SISMEMBER", keys.given_up, site) == 0 then
+      if site and call("HGET", keys.owner, site) == args.worker and call("SISMEMBER", keys.given_up, site) == 0
+        and not waits.is_paused(site) then
         if not got(site, one[2], true, one[3]) then dry[#dry + 1] = one[1] end
       else
         dry[#dry + 1] = one[1]
@@ -309,7 +325,9 @@ function writes.take(args)
       tries = tries + 1
       call("ZREM", keys.free, site)
       local wait = waits.bounded(site, args.now)
-      if wait > args.now then
+      if waits.is_paused(site) then
+        call("SADD", keys.paused, site)
+      elseif wait > args.now then
         call("ZADD", keys.free, now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock of the server
       elseif call("SISMEMBER", keys.given_up, site) == 0 then
         if got(site, args.limit, false, args.queue_indexes) then

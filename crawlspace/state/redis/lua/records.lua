@@ -141,6 +141,25 @@ function waits.bounded(site, now)
   return latest
 end
 
+-- Whether a person has paused a site: `pause_of` in `site_pauses.py`.
+forget_after_call(function() waits.pauses = nil end)
+function waits.is_paused(site)
+  if waits.pauses == nil then
+    local text = call("HGET", keys.meta, "site_pauses") or ""
+    waits.pauses = text ~= "" and cjson.decode(text)
+  end
+  if not waits.pauses then return false end
+  local name = sites.name(site)
+  local rest, port = string.match(name, "^(.*):(%d+)$")
+  if waits.pauses[name] or waits.pauses[rest] then return true end
+  rest = string.match(rest or "", "%.(.*)$")
+  while rest do
+    if waits.pauses["*." .. rest] or waits.pauses["*." .. rest .. ":" .. port] then return true end
+    rest = string.match(rest, "%.(.*)$")
+  end
+  return false
+end
+
 -- At the start of a run: a site that did not respond in the last one need not wait.
 function waits.end_of_unreachable()
   for _, name in ipairs(call("HKEYS", keys.unreachable)) do call("HDEL", keys.wait, sites.find(name) or 0) end

@@ -23,7 +23,7 @@ end
 -- Several workers share a collection. Each owns whole sites, so that it alone keeps their delays, and leases some of their URLs.
 -- A worker expires some time after its last heartbeat (`workers`: when that was, in milliseconds of the server's clock).
 -- A site with work and no owner is in `free`, by the time from which it may be requested by the server's clock, or, if nothing is due yet, in
--- `later`, by its first due time by the clocks of the workers.
+-- `later`, by its first due time by the clocks of the workers. One that a person has paused is taken from `free` to `paused`.
 
 function ownership.is_alive(worker) return call("ZSCORE", keys.workers, worker) ~= false end
 
@@ -121,7 +121,8 @@ function writes.begin(args)
     local ids = {}
     for n, id in ipairs(call("HKEYS", keys.lease)) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do queue.end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
-    call("UNLINK", keys.run, keys.owner, keys.given_up, keys.free, keys.later, keys.deleted, keys.claimed, keys.kept)
+    call("UNLINK", keys.run, keys.owner, keys.given_up, keys.free, keys.later, keys.paused, keys.deleted, keys.claimed,
+      keys.kept)
     waits.end_of_unreachable()
   end
   return {first and "first" or "joined"}
@@ -185,7 +186,9 @@ function writes.heartbeat(args)
   local retries = call("HGETALL", keys.retries)
   for n = 1, #retries, 2 do
     local site, queue_index = string.match(retries[n], "(%d+):(%d+)")
-    if running[tonumber(queue_index)] and call("SISMEMBER", keys.given_up, site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
+    if running[tonumber(queue_index)] and call("SISMEMBER", keys.given_up, site) == 0 and not waits.is_paused(tonumber(site)) then
+      retrying = retrying + tonumber(retries[n + 1])
+    end
   end
   local claimed, claims = {}, call("HGETALL", keys.claimed)  -- sites of this worker that others wait for
   for n = 1, #claims, 2 do
@@ -202,7 +205,7 @@ function writes.heartbeat(args)
   end
   return {#workers, site_count, call("HLEN", keys.lease), call("ZCARD", keys.free),
     retrying, tonumber(numbers[1] or 0) + tonumber(numbers[2] or 0),
-    waiting, tonumber(numbers[3] or 0), deleted - args.deleted, claimed}
+    waiting, tonumber(numbers[3] or 0), deleted - args.deleted, call("HGET", keys.meta, "site_pauses") or "", claimed}
 end
 
 -- Release sites of a worker: for each its name, the milliseconds since the last request (-1: none by this worker) and those that it must
@@ -223,6 +226,21 @@ function writes.give_up(args)
   call("SADD", keys.given_up, site)
   call("ZREM", keys.free, site)
   call("ZREM", keys.later, site)
+end
+
+-- Write which hosts are paused, if nobody has changed that since it was `before`, and offer the sites that are so no more.
+function writes.set_site_pauses(args)
+  if (call("HGET", keys.meta, "site_pauses") or "") ~= args.before then return 0 end
+  call("HSET", keys.meta, "site_pauses", args.after)
+  waits.pauses = nil
+  for _, site in ipairs(call("SMEMBERS", keys.paused)) do
+    site = tonumber(site)
+    if not waits.is_paused(site) then
+      call("SREM", keys.paused, site)
+      if call("HEXISTS", keys.owner, site) == 0 then ownership.offer(site, 0) end
+    end
+  end
+  return 1
 end
 
 -- URLs of another scheme were found at a site that was given up for its robots.txt.
