@@ -30,6 +30,7 @@ from crawlspace.model import Source, State, UrlState, priority, source_of
 from crawlspace.rules.address import is_address
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.url_options import UrlFolding
+from crawlspace.state.site_pauses import Paused, pause_of
 from crawlspace.state.store import Store
 from crawlspace.status import OUT_OF_SPACE
 from crawlspace.text import MESSAGE, printable, quoted
@@ -67,6 +68,8 @@ class Explanation:
     """The addresses of the host at its last look-up."""
     unreachable: SiteReport | None = None
     """The site, if it was unreachable in its last runs."""
+    paused: Paused | None = None
+    """The pause of its site, if a person has paused it."""
     folded_from: str | None = None
     """The URL before the URL options, if they change it."""
     access: str = ""
@@ -116,6 +119,7 @@ class Explanation:
             "addresses": [] if self.looked_up is None else list(self.looked_up.addresses),
             "looked_up": None if self.looked_up is None else iso(self.looked_up.at),
             "unreachable": None if self.unreachable is None else self.unreachable.as_json(),
+            "paused": None if self.paused is None else {"pattern": self.paused.pattern, **self.paused.pause.as_json()},
             "access": self.access,
             "waits_for_login": self.waits or None,
             "proxy": self.proxy,
@@ -170,6 +174,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         added_by(decision.actions, None if state is None else state.inherited) if decision.admitted else {},
         None if store is None else last_look_up(store, url.host),
         None if store is None else _unreachable(url, collection, store),
+        None if store is None else pause_of(store.site_pauses(), url.site),
         _folded_from(question.url, page, url),
         _access(url, collection),
         "" if store is None else _waits(url, collection, store, now=clock.now()),

@@ -20,6 +20,7 @@ from crawlspace.model import Held, State, UrlState, priority
 from crawlspace.simhash import DISTANCES, distance
 from crawlspace.state.due_times import real_time
 from crawlspace.state.duplicates import stays_in_index
+from crawlspace.state.site_pauses import Pauses
 from crawlspace.state.store import Store
 from crawlspace.state.views import Counts, Crawler
 from crawlspace.status import Status
@@ -230,6 +231,8 @@ class Report:
     workers: Sequence[Crawler] | None = None
     """The processes that crawl it now, if it is shared."""
     unreachable: Sequence[SiteReport] = ()
+    pauses: Pauses = field(default_factory=dict)
+    """The hosts that a person has paused."""
     orphaned: int = 0
     """URLs that cannot be reached from a start URL."""
     left_to_others: int = 0
@@ -277,6 +280,7 @@ class Report:
             "held": {reason.label: self.held.get(reason, 0) for reason in Held},
             "hosts": self.hosts,
             "unreachable": [site.as_json() for site in self.unreachable],
+            "paused": {pattern: one.as_json() for pattern, one in self.pauses.items()},
             "sitemaps": dict(self.sitemaps),
             "traps": [one.as_json() for one in self.traps],
             "hash_routes": {site: one.as_json() for site, one in self.routes.items()},
@@ -314,6 +318,7 @@ def report(
         held={} if store is None else held_by_reason(store, sites),
         workers=crawlers if is_shared else None,
         unreachable=sites,
+        pauses={} if store is None else store.site_pauses(),
         errors=errors,
         traps=traps,
         routes=routes,

@@ -55,7 +55,7 @@ class Command(CollectionCommand):
         if opts.json:
             print_json(answer.as_json())
         else:
-            print("\n".join((*decision_lines(answer), *known_lines(answer))))
+            print("\n".join((*decision_lines(answer, collection=name), *known_lines(answer))))
         return 0
 
 

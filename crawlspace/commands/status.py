@@ -154,12 +154,7 @@ def _lines(numbers: Report) -> Iterator[str]:
         yield from ("", "Links refused")
         by_count = sorted(refused.items(), key=lambda row: -row[1])
         yield from _table((reason, count, _sentence(reason)) for reason, count in by_count)
-    if numbers.unreachable:
-        yield from ("", "Sites that cannot be reached")
-        for site in numbers.unreachable[:SITES_SHOWN]:
-            yield hanging(f"  {site.row.site}   ", site.sentence)
-        if len(numbers.unreachable) > SITES_SHOWN:
-            yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
+    yield from _of_sites(numbers)
     yield from _of_findings(numbers)
     yield from _of_rendering(numbers.rendering)
     if numbers.sitemaps:
@@ -195,6 +190,25 @@ def _of_statuses(numbers: Report) -> Iterator[str]:
         yield from _table([(str(code), count, status_sentence(code))])
         for example in [one for one in numbers.errors if one.status == code]:
             yield hanging("      ", example.sentence)
+
+
+def _of_sites(numbers: Report) -> Iterator[str]:
+    """Yield the sites that cannot be reached, and those that a person has paused."""
+    if numbers.unreachable:
+        yield from ("", "Sites that cannot be reached")
+        for site in numbers.unreachable[:SITES_SHOWN]:
+            yield hanging(f"  {site.row.site}   ", site.sentence)
+        if len(numbers.unreachable) > SITES_SHOWN:
+            yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
+    if numbers.pauses:
+        yield from (
+            "",
+            f"Hosts that are paused: {len(numbers.pauses):,} (scrapy sites {numbers.collection} --paused shows their sites)",
+        )
+        for pattern, pause in list(numbers.pauses.items())[:SITES_SHOWN]:
+            yield hanging(f"  {pattern}   ", pause.sentence)
+        if len(numbers.pauses) > SITES_SHOWN:
+            yield f"  and {len(numbers.pauses) - SITES_SHOWN:,} more"
 
 
 def _of_findings(numbers: Report) -> Iterator[str]:

@@ -51,6 +51,7 @@ class Paused(NamedTuple):
 
 Pauses = Mapping[str, SitePause]
 """By pattern."""
+NO_PAUSES: Pauses = {}
 
 _decode = msgspec.json.Decoder(dict[str, SitePause]).decode
 

@@ -17,7 +17,7 @@ from crawlspace.state.lifecycle import is_imported_error
 from crawlspace.text import MESSAGE, counted, printable
 
 
-def decision_lines(answer: Explanation) -> Iterator[str]:
+def decision_lines(answer: Explanation, *, collection: str = "") -> Iterator[str]:
     """Yield the decision, its reason, and every check."""
     decision = answer.decision
     yield answer.url_text if answer.url is None else printable(answer.url.text, most=MESSAGE)
@@ -40,6 +40,10 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
         yield _row("addresses", f"{', '.join(answer.looked_up.addresses)} (looked up {local_time(answer.looked_up.at)})")
     if answer.unreachable is not None:
         yield _row("unreachable", f"{answer.unreachable.row.site}: {answer.unreachable.sentence}")
+    if answer.paused is not None:
+        of = "" if answer.url is not None and answer.paused.pattern == answer.url.site else f" ({answer.paused.pattern})"
+        resume = f"`scrapy sites {collection} --resume {answer.paused.pattern}`"
+        yield _row("waits", f"{answer.paused.pause.sentence}{of}; {resume}")
     yield from _rendering(answer)
     yield from _rows("sitemap", answer.named_by)
     if answer.access:

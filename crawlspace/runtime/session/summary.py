@@ -190,10 +190,10 @@ def _sites(session: Session) -> list[str]:
     pauses = session.final_pauses
     for pattern, pause in list(pauses.items())[:SITES_SHOWN]:
         resume = f"scrapy sites {session.collection.name} --resume {pattern}"
-        lines.append(f"  paused: {pattern}: {pause.sentence}; nothing of it is requested  ({resume})")
+        lines.append(f"  {pattern} is {pause.sentence}; nothing of it is requested  ({resume})")
     if len(pauses) > SITES_SHOWN:
         name = session.collection.name
-        lines.append(f"  paused: {len(pauses) - SITES_SHOWN:,} more hosts  (scrapy sites {name} --paused shows them)")
+        lines.append(f"  paused are {len(pauses) - SITES_SHOWN:,} more hosts  (scrapy sites {name} --paused shows them)")
     others = sorted(session.engine.given_up_sites - {site.row.site for site in session.final_sites})
     if others:
         more_others = f" and {len(others) - SITES_SHOWN:,} more" if len(others) > SITES_SHOWN else ""
