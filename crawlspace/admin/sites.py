@@ -317,6 +317,18 @@ class SiteList:
         return self._sitemaps.get(site, {})
 
 
+def sites_as_json(
+    collection: str, shown: Sequence[SiteDetails], *, total: int, pauses: Pauses, with_text: bool = False
+) -> dict[str, object]:
+    """Return some of the selected sites, and all pauses, as JSON has them."""
+    return {
+        "collection": collection,
+        "total": total,
+        "pauses": {pattern: one.as_json() for pattern, one in pauses.items()},
+        "sites": [one.as_json(with_text=with_text) for one in shown],
+    }
+
+
 def sitemap_lines(details: SiteDetails) -> Iterator[str]:
     """Yield a sentence about each sitemap of a site."""
     for url, reading in details.sitemaps.items():

@@ -9,7 +9,16 @@ import time
 from collections.abc import Iterator, Sequence
 
 from crawlspace.admin.report import status_sentence
-from crawlspace.admin.sites import SiteDetails, SiteList, SiteOrder, pause_host, read_pattern, resume_host, sitemap_lines
+from crawlspace.admin.sites import (
+    SiteDetails,
+    SiteList,
+    SiteOrder,
+    pause_host,
+    read_pattern,
+    resume_host,
+    sitemap_lines,
+    sites_as_json,
+)
 from crawlspace.clock import SystemClock, local_time
 from crawlspace.config.collection import load_collection
 from crawlspace.errors import UsageError
@@ -81,14 +90,7 @@ class Command(CollectionCommand):
                 found = sites.select(host=host, errors=opts.errors, paused=opts.paused, waiting=opts.waiting, order=opts.sort)
                 shown = sites.details(found[: opts.limit])
         if opts.json:
-            print_json(
-                {
-                    "collection": paths.name,
-                    "total": len(found),
-                    "pauses": {pattern: one.as_json() for pattern, one in patterns.items()},
-                    "sites": [one.as_json(with_text=host is not None) for one in shown],
-                }
-            )
+            print_json(sites_as_json(paths.name, shown, total=len(found), pauses=patterns, with_text=host is not None))
         elif opened is None:
             print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does")
         elif host is not None:

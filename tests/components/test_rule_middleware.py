@@ -17,15 +17,17 @@ from scrapy.utils.test import get_crawler
 
 from crawlspace import settings as defaults
 from crawlspace.addon import CrawlSpaceRules
+from crawlspace.clock import local_time
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.decision import Reason
 from crawlspace.model import Source, UrlState, priority
 from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.addon_rules import LinksWithinRules, OutsideRefused
-from crawlspace.runtime.components.requests import page_request, robots_request
+from crawlspace.runtime.components.requests import OWN, RESOURCE, OfPage, page_request, robots_request
 from crawlspace.runtime.components.robots import RobotsTxt
 from crawlspace.runtime.components.rule_middleware import RULES, RuleMiddleware
 from crawlspace.runtime.session.session import Session
+from crawlspace.state.site_pauses import SitePause
 from crawlspace.urls import parse
 from middlewares.crawl_space import CrawlSpaceGuard
 from spiders.collection import CollectionSpider
@@ -375,6 +377,25 @@ def test_robots_txt_of_the_project(both: Both) -> None:
     asked = [scrapy.Request(START), scrapy.Request("http://shop.example/no"), exempt, free]
     assert [refusal(project, request) for request in asked] == ["", Reason.ROBOTS.sentence, Reason.ROBOTS.sentence, ""]
     assert project.counted() == {"robots": 2}
+
+
+def test_nothing_is_sent_to_a_host_that_a_person_has_paused(both: Both) -> None:
+    """No request of a spider's own, and no file that a page needs, from the next look at the store on."""
+    project, _ = both()
+    requests = [
+        scrapy.Request(START),
+        scrapy.Request(START, callback=NO_CALLBACK),
+        scrapy.Request(START, meta={OWN: None}),
+        scrapy.Request(
+            START, meta={RESOURCE: OfPage("http://www.news.example/", is_named=False, is_own=False, may_be_read_elsewhere=False)}
+        ),
+    ]
+    for pattern in ("www.news.example", "*.example"):
+        assert [refusal(project, request) for request in requests] == ["", "", "", ""]
+        project.session.store.set_site_pause(pattern, SitePause("ada", 1_750_000_000, "moves"))
+        project.session.frontier.recheck_sites()
+    sentence = f"*.example is paused by ada since {local_time(1_750_000_000)}: moves"
+    assert [refusal(project, request) for request in requests] == [sentence] * 4
 
 
 def test_a_leased_request_is_not_checked_again(both: Both) -> None:

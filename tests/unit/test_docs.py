@@ -49,6 +49,7 @@ from tests.setting_tables import defaults
 from tests.tables import TABLES, written
 from tests.unit.admin.extraction_answers import extract_json
 from tests.unit.admin.link_answers import link_json, refused_json, sitemaps_json
+from tests.unit.admin.test_sites import sites_json
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix() for pattern in ("*.md", "docs/*.md", "examples/*/*.md") for path in ROOT.glob(pattern)
@@ -153,6 +154,7 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
         ("scrapy links", link_json(build_space(collection))),
         ("scrapy refused", refused_json()),
         ("scrapy sitemaps", sitemaps_json()),
+        ("scrapy sites", sites_json(tmp_path)),
         ("scrapy search", _result_as_json(SearchResult(1, (hit,), {"language": [("en", 1)]}))),
     ):
         documented = json_in("docs/commands.md", title)

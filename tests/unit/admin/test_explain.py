@@ -187,6 +187,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "addresses": [],
         "looked_up": None,
         "unreachable": None,
+        "paused": None,
         "access": "",
         "waits_for_login": None,
         "proxy": "",

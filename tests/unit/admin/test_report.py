@@ -66,6 +66,7 @@ def test_the_numbers(store: MemoryStore) -> None:
         "index": {"documents": 0, "duplicates": 0, "left_to_others": 0, "lost": 0, "outbox": 0, "held": 0, "parked": 0},
         "held": {"host": 0, "many": 0, "rules": 0, "folded": 0},
         "unreachable": [],
+        "paused": {},
         "hosts": 3,
     }
 

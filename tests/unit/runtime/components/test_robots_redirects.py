@@ -12,6 +12,7 @@ from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.model import NewUrl, Source
 from crawlspace.runtime.components.robots import ANOTHERS_S, PATIENCE_S, SUSPENDED_S, RobotsSlots
+from crawlspace.state.site_pauses import SitePause
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
 from tests.site_delays import FixedDelays
@@ -25,7 +26,7 @@ class World(FixedDelays):
     def __init__(self, *pages: str, delay: float = 1.0) -> None:
         super().__init__(delay)
         self.clock = FakeClock()
-        store = MemoryStore()
+        store = self.store = MemoryStore()
         found = [NewUrl(url_key(url), url, url.split("/")[2] + ":80", Source.INDEX_FOLLOW, 0, 0, 0, 1) for url in pages]
         store.discover(found, now=int(self.clock.now()))
         self.frontier = Frontier(store, clock=self.clock, site_delays=self, lease_s=600)
@@ -161,4 +162,18 @@ def test_a_site_that_does_not_come_is_not_waited_for_for_ever() -> None:
     assert [fetch.site for fetch in world.turns.given_up()] == ["0.example:80", "1.example:80"]
     assert world.turns.given_up() == []
     assert world.turns.waiting() == set()
+    assert world.turns.soonest_in(world.clock.monotonic()) is None
+
+
+def test_a_robots_txt_at_a_paused_host_is_not_requested() -> None:
+    """It is reported once, also one that has been waiting for a while; the paused host is not needed from other workers."""
+    world = World()
+    world.redirect(3, "shared.example")
+    assert [what for _, what in world.crawl(0.5)] == ["robots.txt of 0.example:80"]
+    world.store.set_site_pause("shared.example", SitePause("ada", 0))
+    world.frontier.recheck_sites()
+    assert world.turns.waiting() == set()
+    assert world.crawl(10) == []
+    assert [fetch.site for fetch in world.turns.paused()] == ["1.example:80", "2.example:80"]
+    assert world.turns.paused() == []
     assert world.turns.soonest_in(world.clock.monotonic()) is None

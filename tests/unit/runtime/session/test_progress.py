@@ -24,7 +24,8 @@ def test_the_rate_is_right_where_the_line_is_read_many_times_in_a_row(monkeypatc
     """A loop with a clock of milliseconds wakes a moment early, and again until it is time."""
     now, done = 1000.0, SimpleNamespace(fetched=0, discovered=0, first_fetches=0, errors=0)
     monkeypatch.setattr(progress, "monotonic", lambda: now)
-    session = SimpleNamespace(progress=done, deliveries=SimpleNamespace(max_backlog=0), engine=SimpleNamespace(given_up_sites=()))
+    frontier, engine = SimpleNamespace(pauses={}), SimpleNamespace(given_up_sites=())
+    session = SimpleNamespace(progress=done, deliveries=SimpleNamespace(max_backlog=0), engine=engine, frontier=frontier)
     shown = Progress(SimpleNamespace(spider=SimpleNamespace(session=session)))  # type: ignore[arg-type]
     lines = set()
     for _ in range(6):
@@ -33,6 +34,10 @@ def test_the_rate_is_right_where_the_line_is_read_many_times_in_a_row(monkeypatc
     assert lines == {"1,200 pages · 20/s · 0 pending · 0 errors"}
     now, done.fetched = now + 30, done.fetched + 30
     assert shown.line() == "1,230 pages · 1/s · 0 pending · 0 errors", "what was before the last half minute does not count"
+    frontier.pauses = {"a.example": None}
+    assert shown.line().endswith(" · 0 errors · a.example paused")
+    frontier.pauses = {"a.example": None, "*.b.example": None}
+    assert shown.line().endswith(" · 0 errors · 2 hosts paused")
 
 
 def test_a_long_wait_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
