@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import signal
 from collections import Counter
 from typing import Any
 
@@ -103,6 +104,24 @@ def test_a_paused_host_is_left_alone_until_it_is_resumed(project: MakeProject, k
         demo.scrapy("sites", "demo", "--resume", server.netloc).succeeded()
         demo.crawl("demo").succeeded()
         assert len(server.paths()) >= 8
+
+
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_a_continuous_crawl_waits_for_a_paused_host(project: MakeProject, kind: str) -> None:
+    """It has nothing else to do, and fetches again as soon as the host is resumed."""
+    paused, gate = held_site()
+    with serve(paused) as server:
+        demo = project(collection(server.url("/"), settings=f"{FAST}CRAWLSPACE_CONTINUOUS = True\n"))
+        demo = shared(demo) if kind == "server" else demo
+        crawl = demo.start("crawl", "demo")
+        demo.until(lambda: "/0" in server.paths())
+        demo.scrapy("sites", "demo", "--pause", "127.0.0.1").succeeded()
+        demo.until(lambda: f"127.0.0.1 is paused by {ME} since" in demo.output())
+        gate.release()
+        demo.scrapy("sites", "demo", "--resume", "127.0.0.1").succeeded()
+        demo.until(lambda: f"/{PAGES - 1}" in server.paths())
+        crawl.send_signal(signal.SIGINT)
+        assert crawl.wait() == 0, demo.output()
 
 
 def test_two_workers_leave_a_paused_host_alone(team: MakeTeam) -> None:

@@ -152,13 +152,13 @@ class SqliteStore:
         yield from found
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
-        if limit <= 0 or pause_of(self.site_pauses(), site) is not None:
+        if limit <= 0:
             return []
         with self._writing() as db:
             site_id = self._sites.find(db, site)
             return (
                 []
-                if site_id is None
+                if site_id is None or pause_of(self.site_pauses(), site) is not None
                 else sqlite_queue.lease(db, site_id, limit, now=now, until=until, queue=queue, run_began=self._run_began)
             )
 
