@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -32,6 +32,11 @@ class Recent(Generic[K, V]):
         if len(self.young) >= self._size:
             self._age()
         self.young[key] = value
+
+    def items(self) -> Iterator[tuple[K, V]]:
+        """Yield all entries, without making them newer."""
+        yield from self.young.items()
+        yield from ((key, value) for key, value in self._old.items() if key not in self.young)
 
     def drop(self, key: K) -> None:
         self.young.pop(key, None)

@@ -104,6 +104,10 @@ class Outcome:
     """Seconds since the request was sent, if known."""
     latency_s: float | None = None
     """Seconds between sending the request and the headers of the response, if known."""
+    took_s: float | None = None
+    """Seconds that the download took, from the beginning of its connection to the end of the body, if known."""
+    body_bytes: int = 0
+    """Received bytes of the body, before it is decoded."""
     fetched_at: int = 0
 
     @property

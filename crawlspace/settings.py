@@ -281,6 +281,13 @@ class FinishSection(Section, frozen=True):
     """How long it may take before it is ended, with all that it has started."""
 
 
+class RunsSection(Section, frozen=True):
+    """Runs."""
+
+    CRAWLSPACE_RUNS_KEPT: Whole = 30
+    """Runs of which the summary and the numbers over time are kept in the store. Of the present run they always are."""
+
+
 class DeletionsSection(Section, frozen=True):
     """Deletions."""
 
@@ -487,6 +494,7 @@ EXTENSIONS = {
     "scrapy.extensions.throttle.AutoThrottle": None,
     "crawlspace.runtime.components.exports.Exports": 0,
     "crawlspace.runtime.session.progress.Progress": 0,
+    "crawlspace.runtime.session.run_keeping.RunKeeping": 0,
 }
 
 
@@ -525,6 +533,7 @@ sections = (
         RulesXmlSection,
         LifecycleSection,
         FinishSection,
+        RunsSection,
         DeletionsSection,
         ContentSection,
         SitemapSection,

@@ -56,6 +56,7 @@ from crawlspace.settings import (
     OfScrapySection,
     RequestsSection,
     RulesXmlSection,
+    RunsSection,
     SitesSection,
     SpaceLimitsSection,
     ThrottleSettings,
@@ -166,6 +167,8 @@ class Collection:
     giving_up: GivingUp
     metadata_along_links: bool
     on_finish: FinishCommand | None
+    runs_kept: int
+    """Runs of which the history is kept."""
     seal: Seal
     """Encryption of sessions in the store."""
     store_url: str
@@ -350,6 +353,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         ),
         metadata_along_links=rules_xml.CRAWLSPACE_METADATA_ALONG_LINKS,
         on_finish=read_on_finish(settings),
+        runs_kept=read(RunsSection, settings).CRAWLSPACE_RUNS_KEPT,
         seal=Seal(life.CRAWLSPACE_SESSION_KEY, is_shared=bool(life.CRAWLSPACE_STORE_URL)),
         store_url=read_store_url(life.CRAWLSPACE_STORE_URL, share_address_delay=of_sites.CRAWLSPACE_SHARE_ADDRESS_DELAY),
         worker_timeout_s=life.CRAWLSPACE_WORKER_TIMEOUT,

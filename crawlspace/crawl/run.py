@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from crawlspace.clock import Clock
+from crawlspace.crawl.fetch_times import FetchTimes
 from crawlspace.crawl.findings import RunFindings
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import State, UrlState
@@ -108,6 +109,10 @@ class RunCounters:
     by_kind: Counter[OutcomeKind] = field(default_factory=Counter)
     """Outcomes of fetched URLs; they add up to `fetched`."""
     by_status: Counter[int] = field(default_factory=Counter)
+    times: FetchTimes = field(default_factory=FetchTimes)
+    """How long the fetches took that were sent."""
+    body_bytes: int = 0
+    """Received bytes of their bodies, before these are decoded."""
     refused: Counter[str] = field(default_factory=Counter)
     without_item: int = 0
     """Pages with a document for which the spider or an item pipeline returned no item."""
@@ -138,6 +143,9 @@ class RunCounters:
         if state.state is State.PENDING:
             self.first_fetches += 1
         self.by_status[int(outcome.status)] += 1
+        self.body_bytes += outcome.body_bytes
+        if outcome.took_s is not None:
+            self.times.add(state.site, outcome.took_s)
         if outcome.reason is not None:
             self.refused[outcome.reason] += 1
             self.without_item += state.checksum is not None and outcome.reason in (Reason.NO_ITEM, Reason.DROPPED)

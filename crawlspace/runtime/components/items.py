@@ -187,7 +187,9 @@ def unexpected(id: int, url: str, *, why: str, sent_ago_s: float = 0.0, code_fai
 
 def failed(outcome: Outcome, *, why: str, code_failed: bool = True) -> Outcome:
     """Return the outcome of an unexpected error (699) in place of another one of the page."""
-    return unexpected(outcome.id, outcome.url, why=why, sent_ago_s=outcome.sent_ago_s, code_failed=code_failed)
+    lost = unexpected(outcome.id, outcome.url, why=why, sent_ago_s=outcome.sent_ago_s, code_failed=code_failed)
+    lost.took_s, lost.body_bytes = outcome.took_s, outcome.body_bytes
+    return lost
 
 
 _OPTIONAL = frozenset({"markdown", "parts"})

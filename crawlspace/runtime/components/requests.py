@@ -42,6 +42,8 @@ CUT = "crawlspace_cut"
 """A flag of a response of whose body only the beginning was taken."""
 EXCHANGE = "crawlspace_exchange"
 """The request and response, for the archive."""
+DOWNLOADED = "crawlspace_downloaded"
+"""The seconds that the download took, and the received bytes of the body."""
 SESSION = "crawlspace_session"
 """The entry of CRAWLSPACE_SITES whose session a request carries, its number, and when that was set."""
 CHECK = "crawlspace_check"
@@ -73,6 +75,7 @@ _OF_THE_CRAWL = frozenset(
         PREPARED,
         LATER,
         EXCHANGE,
+        DOWNLOADED,
         SESSION,
         NONCE,
         CARRIED,

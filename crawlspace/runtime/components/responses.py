@@ -10,6 +10,7 @@ from functools import partial
 from logging import LoggerAdapter
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from scrapy import Request
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
@@ -46,6 +47,7 @@ from crawlspace.runtime.components.items import Fetched, failed, is_document, ke
 from crawlspace.runtime.components.requests import (
     CONTENTS,
     CUT,
+    DOWNLOADED,
     EXCHANGE,
     EXTRACTED,
     FILE,
@@ -160,6 +162,7 @@ class Responses:
         else:
             fetched = Fetched(self.error(response, state, status))
         fetched.outcome.exchange = response.request.meta.pop(EXCHANGE, None)  # type: ignore[union-attr]
+        _add_download(fetched.outcome, response.request)  # type: ignore[arg-type]
         fetched.outcome.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             fetched.outcome.latency_s = response.meta.get("download_latency")
@@ -495,18 +498,23 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
     _note_login_failure(failure, session, state.site)
     if meaning.status is Status.UNEXPECTED:
         logger.warning("%s ended unexpectedly (699): %s", state.url, detail)
-    return Fetched(
-        Outcome(
-            state.id,
-            state.url,
-            meaning.kind,
-            status,
-            host_failure=meaning.host_failure,
-            retry_after_s=0.0 if isinstance(failure.value, LoggedOutError) and failure.value.may_be_shown else None,
-            reason=meaning.reason,
-            detail=detail,
-        )
+    outcome = Outcome(
+        state.id,
+        state.url,
+        meaning.kind,
+        status,
+        host_failure=meaning.host_failure,
+        retry_after_s=0.0 if isinstance(failure.value, LoggedOutError) and failure.value.may_be_shown else None,
+        reason=meaning.reason,
+        detail=detail,
     )
+    _add_download(outcome, failure.request)  # type: ignore[attr-defined]
+    return Fetched(outcome)
+
+
+def _add_download(outcome: Outcome, request: Request) -> None:
+    """Set how long the download took, and its size, where our download handler has made it."""
+    outcome.took_s, outcome.body_bytes = request.meta.pop(DOWNLOADED, (None, 0))
 
 
 def _note_login_failure(failure: Failure, session: Session, site: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -14,7 +15,7 @@ from scrapy.responsetypes import responsetypes
 from scrapy.utils.asyncio import is_asyncio_available
 
 from crawlspace.runtime.components.logformat import make_libraries_printable
-from crawlspace.runtime.components.requests import CONTENTS, CUT, EXCHANGE, FILE, SITEMAP, STATE, request_id
+from crawlspace.runtime.components.requests import CONTENTS, CUT, DOWNLOADED, EXCHANGE, FILE, SITEMAP, STATE, request_id
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.archived import exchange_of
 from crawlspace.runtime.http.client import Download, HttpClient
@@ -96,6 +97,7 @@ class CurlDownloadHandler(BaseDownloadHandler):
             file_for=self._file_for if is_page else None,
             truncates=is_page and self._truncates,
         )
+        began = monotonic()
         try:
             done = await self._client.fetch(
                 request,
@@ -105,8 +107,10 @@ class CurlDownloadHandler(BaseDownloadHandler):
                 needs_new=session is not None and session.second_attempts.begins(request_id(request)),
             )
             meta["download_latency"] = done.latency_s
+            meta[DOWNLOADED] = monotonic() - began, body.received
             response = self._response(request, done, body)
         except BaseException as error:
+            meta[DOWNLOADED] = monotonic() - began, body.received
             body.drop()
             if isinstance(error, ProxyFailed):
                 self._report(error)

@@ -60,7 +60,8 @@ class ResponseBody:
         self._most, self._warned_of = most, warned_of
         self._file_for = file_for
         self._parts: list[bytes] = []
-        self._size = 0
+        self.received = 0
+        """Bytes so far."""
         self.file: FileBody | None = None
         self.stop: StopDownload | None = None
         """Exception that a receiver of a signal has raised."""
@@ -83,16 +84,16 @@ class ResponseBody:
 
     def write(self, data: bytes) -> bool:
         """Add a part of the body; return whether to read on. Raises AnswerTooLarge."""
-        self._size += len(data)
+        self.received += len(data)
         if self.file is None:
             self._parts.append(data)
-            if 0 < self._most < self._size:
+            if 0 < self._most < self.received:
                 if not self._truncates:
                     raise AnswerTooLarge(expected=None, limit=self._most)
                 self.is_cut = True
-                self._parts[-1] = data[: len(data) - (self._size - self._most)]
+                self._parts[-1] = data[: len(data) - (self.received - self._most)]
                 return False
-            self._warn(self._size)
+            self._warn(self.received)
         else:
             self.file.write(data)
         self._send(signals.bytes_received, data=data)

@@ -53,6 +53,7 @@ _SCHEDULER = "crawlspace.runtime.session.replay_process.ReplayScheduler"
 _HANDLER = "crawlspace.runtime.session.replay_process.NoNetwork"
 _WITHOUT_EFFECT = (
     "crawlspace.runtime.session.progress.Progress",
+    "crawlspace.runtime.session.run_keeping.RunKeeping",
     "scrapy.extensions.telnet.TelnetConsole",
     "scrapy.extensions.remote_control.RemoteControl",
     "scrapy.extensions.spiderstate.SpiderState",
@@ -289,6 +290,7 @@ class ReplaySession(Session):
             index=None,
             sinks=(),
             archiving=None,
+            run_log=None,
             settings=settings,
         )
         self.boilerplate = boilerplate

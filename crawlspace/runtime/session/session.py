@@ -22,6 +22,7 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, SpiderCode
 from crawlspace.crawl.run import Run, describe_refusal, failing_sites, faults_of
+from crawlspace.crawl.run_log import RunLog
 from crawlspace.crawl.sinks.repair import LostDocuments, Resent
 from crawlspace.crawl.startup import Startup, learned_blocks
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
@@ -40,7 +41,9 @@ from crawlspace.runtime.session.sinks import fillings_of, former_sinks, open_sin
 from crawlspace.runtime.session.stores import (
     CrawlStore,
     abandon,
+    begin_log,
     check_server,
+    discard_log,
     index_is_here,
     make_folder,
     open_archive,
@@ -73,9 +76,14 @@ class Session:
         index: EmbeddedIndex | None,
         sinks: Sequence[Sink],
         archiving: Archiving | None,
+        run_log: RunLog | None,
         settings: Mapping[str, object],
     ) -> None:
         self.collection = collection
+        self.run_log = run_log
+        """The record of the run; None where documents are only rebuilt."""
+        self.describe: Callable[[], Mapping[str, object]] | None = None
+        """Returns the summary of the run, which is called before the store is closed; None until the crawl runs."""
         self.startup = startup
         self.engine: Engine = startup.engine
         self.space, self.clock, self.progress = self.engine.space, self.engine.clock, self.engine.progress
@@ -141,9 +149,20 @@ class Session:
             sinks = open_sinks(collection, undo)
             index = next((sink for sink in sinks if isinstance(sink, EmbeddedIndex)), None)
             check_server(collection, opened, index)
+            run_log = begin_log(collection, opened)
+            undo.callback(discard_log, run_log)
             archiving = open_archive(collection, opened, SystemClock(), undo, settings)
             startup, resent = start(collection, opened, index, sinks, archiving, spider=spider)
-            session = cls(collection, startup, opened=opened, index=index, sinks=sinks, archiving=archiving, settings=settings)
+            session = cls(
+                collection,
+                startup,
+                opened=opened,
+                index=index,
+                sinks=sinks,
+                archiving=archiving,
+                run_log=run_log,
+                settings=settings,
+            )
             session.resent = resent
             if session._lost is not None:
                 session._lost.start()
@@ -393,7 +412,18 @@ class Session:
                 sink.close()
             is_last = self.error is None and (self._joined is None or (self.shared is not None and not self.shared.others))
             self._keep_error(lambda: end_archive(self._archiving, self.collection, self.store, is_last=is_last))
+            self._end_log()
             self._keep_error(self.store.close)
+
+    def _end_log(self) -> None:
+        """Write the record of the run with its summary; remove it where nothing has run."""
+        if self.run_log is None or isinstance(self.error, StoreAway):
+            return
+        if self.describe is None:
+            discard_log(self.run_log)
+            return
+        with suppress(StoreError):  # what was written last stays
+            self.run_log.end(self.progress, self.describe())
 
     def _keep_error(self, call: Callable[[], None]) -> None:
         """Call a function; keep the first StoreError as the reason of the crawl's end."""

@@ -183,6 +183,10 @@ class Sharing:
         self._background.hurry(MAX_WAIT_WHEN_DONE_S if self.is_over else MAX_WAIT_WHEN_STOPPED_S)
         self._shared.store.server.tries_again = self._background.tries_again
 
+    def in_background(self, job: Callable[[], None], done: Callable[[None], None]) -> None:
+        """Run a call of the server on the background thread, then `done` on the crawl's."""
+        self._background.do(job, done)
+
     def settle(self) -> None:
         """Wait until all that was taken is recorded. At the end, when nothing else runs."""
         self.hurry()

@@ -18,6 +18,7 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.depths.end_of_run import mark_unknown_depths
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
+from crawlspace.crawl.run_log import RunLog
 from crawlspace.crawl.sinks.repair import Resending, Resent
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
 from crawlspace.distributed.background import ServerThread
@@ -138,6 +139,29 @@ def open_archive(
     archiving = Archiving(folder, opened.store, collection=name, clock=clock, rotated_bytes=rotated_bytes(most), limit=limit)
     undo.callback(archiving.close)
     return archiving
+
+
+def begin_log(collection: Collection, opened: CrawlStore) -> RunLog:
+    """Begin the record of this process's run, or join the run of the other workers. Raises StoreError."""
+    if opened.joined is None:
+        return RunLog(opened.store, SystemClock(), most=collection.runs_kept)
+    from crawlspace.state.redis.workers import workers  # noqa: PLC0415 - as above
+
+    shared = opened.joined.shared
+    names = {one.name for one in workers(shared.store)} - {shared.worker.name}
+    return RunLog(
+        opened.store,
+        SystemClock(),
+        most=collection.runs_kept,
+        worker=shared.worker.name,
+        is_running=lambda record: record.worker in names,
+    )
+
+
+def discard_log(log: RunLog) -> None:
+    """Remove the record of a run that could not begin."""
+    with suppress(StoreError):
+        log.discard()
 
 
 def abandon(opened: CrawlStore) -> None:

@@ -228,6 +228,13 @@ class RunReport:
     began: float
     session: Session | None
 
+    @classmethod
+    def of(cls, session: Session, *, began: float) -> RunReport:
+        """Return the report of a session that has ended."""
+        error, faults = session.error, session.all_faults()
+        status = int(bool(faults)) if error is None else error.exit_status
+        return cls(session.collection.name, status, [*([str(error)] if error else []), *faults], began, session)
+
     @property
     def outcome(self) -> str:
         """`done`, `stopped` (by Ctrl-C) or `failed`."""

@@ -1,0 +1,138 @@
+"""The runs of a collection: those that crawl now, and the last ones, each with its numbers and its summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+
+from crawlspace.clock import iso
+from crawlspace.crawl.fetch_times import BOUNDS_S, Histogram
+from crawlspace.crawl.run_log import SLOWEST_SITES, RunNumbers, RunRecord, Series, run_records
+from crawlspace.state.store import MetaStore
+from crawlspace.state.views import Crawler
+
+RUNNING = "running"
+KILLED = "killed"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """One run: the records of the processes that crawled together, in the order in which they began."""
+
+    run: int
+    records: Sequence[RunRecord]
+    is_running: bool
+
+    @property
+    def outcome(self) -> str:
+        """`running`, or the worst that became of a process: `failed`, `killed`, `stopped`, `done`."""
+        if self.is_running:
+            return RUNNING
+        outcomes = {KILLED if one.summary is None else str(one.summary.get("outcome", "")) for one in self.records}
+        return next((one for one in ("failed", KILLED, "stopped") if one in outcomes), "done")
+
+    @property
+    def began(self) -> int:
+        return min(one.began for one in self.records)
+
+    @property
+    def ended(self) -> int | None:
+        """When the last process ended, or was last seen; None while one runs."""
+        return None if self.is_running else max(one.ended or one.written for one in self.records)
+
+    @property
+    def numbers(self) -> RunNumbers:
+        """Those of all processes together."""
+        if len(self.records) == 1:
+            return self.records[0].numbers
+        return _together(self.records, began=self.began)
+
+    def as_json(self) -> dict[str, object]:
+        numbers = self.numbers
+        return {
+            "run": self.run,
+            "outcome": self.outcome,
+            "began": iso(self.began),
+            "ended": None if self.ended is None else iso(self.ended),
+            "fetched": numbers.fetched,
+            "documents": numbers.documents,
+            "errors": numbers.errors,
+            "discovered": numbers.discovered,
+            "index": {"pushed": numbers.pushed, "deleted": numbers.deleted},
+            "bytes": numbers.body_bytes,
+            "outcomes": numbers.outcomes,
+            "status": {str(code): count for code, count in sorted(numbers.status.items())},
+            "refused": numbers.refused,
+            "seconds": {
+                "bounds": list(BOUNDS_S),
+                "counts": numbers.times.counts,
+                "sum": round(numbers.times.sum_s, 3),
+                "p50": round(numbers.times.quantile_s(0.5), 3),
+                "p95": round(numbers.times.quantile_s(0.95), 3),
+            },
+            "slowest": [
+                {"site": one.site, "count": one.count, "mean": one.mean_s, "p50": one.p50_s, "p95": one.p95_s}
+                for one in numbers.slowest
+            ],
+            "series": {"step_s": numbers.series.step_s, "points": numbers.series.points},
+            "processes": [
+                {"host": one.host, "process": one.process, "worker": one.worker, "summary": one.summary} for one in self.records
+            ],
+        }
+
+
+def kept_runs(store: MetaStore, crawlers: Sequence[Crawler]) -> list[KeptRun]:
+    """Return the runs that are kept, the newest first; `crawlers` are the processes that crawl now."""
+    found = []
+    for run, of_run in groupby(run_records(store), key=lambda record: record.run):
+        records = sorted(of_run, key=lambda record: record.began)
+        found.append(KeptRun(run, records, any(_is_running(one, crawlers) for one in records)))
+    return found
+
+
+def live(store: MetaStore, crawlers: Sequence[Crawler]) -> KeptRun | None:
+    """Return the run that crawls now, with the processes that do; None where there is none."""
+    for run in kept_runs(store, crawlers):
+        if run.is_running:
+            return KeptRun(run.run, [one for one in run.records if _is_running(one, crawlers)], is_running=True)
+    return None
+
+
+def _is_running(record: RunRecord, crawlers: Iterable[Crawler]) -> bool:
+    return record.ended is None and any(
+        record.process == one.process and (one.share is None or one.share.host == record.host) for one in crawlers
+    )
+
+
+def _together(records: Sequence[RunRecord], *, began: int) -> RunNumbers:
+    """Return the sums of the numbers of several processes."""
+    all_numbers = [one.numbers for one in records]
+    return RunNumbers(
+        fetched=sum(one.fetched for one in all_numbers),
+        documents=sum(one.documents for one in all_numbers),
+        errors=sum(one.errors for one in all_numbers),
+        discovered=sum(one.discovered for one in all_numbers),
+        pushed=sum(one.pushed for one in all_numbers),
+        deleted=sum(one.deleted for one in all_numbers),
+        body_bytes=sum(one.body_bytes for one in all_numbers),
+        outcomes=dict(sum((Counter(one.outcomes) for one in all_numbers), Counter())),
+        status=dict(sum((Counter(one.status) for one in all_numbers), Counter())),
+        refused=dict(sum((Counter(one.refused) for one in all_numbers), Counter())),
+        times=reduce(Histogram.plus, (one.times for one in all_numbers)),
+        slowest=sorted((site for one in all_numbers for site in one.slowest), key=lambda site: -site.mean_s)[:SLOWEST_SITES],
+        series=_series_together(records, began=began),
+    )
+
+
+def _series_together(records: Sequence[RunRecord], *, began: int) -> Series:
+    """Return the series of several processes as one, with the longest step of them."""
+    series = Series(max(one.numbers.series.step_s for one in records))
+    for record in records:
+        of = record.numbers.series
+        for kind, counts in of.points.items():
+            for number, count in enumerate(counts):
+                series.add({kind: count}, at_s=record.began - began + number * of.step_s)
+    return series
