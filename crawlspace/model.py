@@ -218,6 +218,8 @@ class UrlState(Struct, gc=False):
     """Number of the last order to push its document to all sinks; 0: none. Set by the store."""
     detail: str | None = None
     """Details of an error in addition to its status; None unless its state is GONE or FAILED, see `lifecycle.kept_detail`."""
+    history: bytes | None = None
+    """Its last fetches (`fetch_history.py`), the newest of which was at `fetched_at`; None: it was not fetched, or by a version that kept none."""
 
     @property
     def queue(self) -> Queue:

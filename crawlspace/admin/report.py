@@ -21,6 +21,7 @@ from crawlspace.simhash import DISTANCES, distance
 from crawlspace.state.due_times import real_time
 from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.site_pauses import Pauses
+from crawlspace.state.fetch_history import DocumentChange, fetches
 from crawlspace.state.store import Store
 from crawlspace.state.views import Counts, Crawler
 from crawlspace.status import Status
@@ -111,6 +112,15 @@ class UrlReport:
             "held": None if self.held is None else self.held.label,
             "duplicate_of": self.duplicate_of,
             "detail": self.detail,
+            "fetches": [
+                {
+                    "at": iso(one.at),
+                    "status": one.status,
+                    "took_s": one.took_s,
+                    "document": None if one.change is DocumentChange.NONE else one.change.label,
+                }
+                for one in fetches(state)
+            ],
         }
 
 

@@ -128,13 +128,13 @@ def _json_lines() -> Write:
 
 
 def _csv() -> Write:
-    """The same values as in JSON, the pages that link to a URL in one column, with spaces between them."""
+    """The same values as in JSON but for earlier fetches, the pages that link to a URL in one column, with spaces between them."""
     table = csv.writer(sys.stdout, lineterminator="\n")
     begun = False
 
     def write(known: UrlReport, referring: Referring | None) -> None:
         nonlocal begun
-        row = known.as_json()
+        row = {name: value for name, value in known.as_json().items() if name != "fetches"}
         if referring is not None:
             row.update(referring.as_json(), referrers=" ".join(printable(url, most=MESSAGE) for url in referring.urls))
         if not begun:

@@ -37,6 +37,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.error_policy import DeletionLimit
+from crawlspace.state.fetch_history import DocumentChange, history_after
 from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, kept_detail, rebuilt, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
@@ -174,6 +175,7 @@ class OutcomePolicy:
         has_moved = self._moves.add(page, target, health)
         outcome = Outcome(page.id, page.url, OutcomeKind.REDIRECTED, page.status or 0)
         transition = advance(page, outcome, policy=policy, now=int(self._clock.now()), site=health)
+        transition.state.history = page.history  # which has this fetch already
         if not has_moved:
             transition = self._within_limit(page, outcome, transition, None)
         return Change(transition.state, links=[one.link.key], discovered=[one.link], together_with=by.id)
@@ -397,7 +399,11 @@ def document_holder(state: UrlState, folded: Sequence[UrlState]) -> UrlState:
 def unavailable(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, run_ends: bool, waits: bool) -> UrlState:
     """Return the state of a URL whose page could not be obtained. `waits`: its site waits for a log-in, else only this page is concerned."""
     if outcome.status == Status.NOT_RENDERED:
-        return not_rendered(state, policy=policy, now=now, run_ends=run_ends, detail=outcome.detail)
+        after = not_rendered(state, policy=policy, now=now, run_ends=run_ends, detail=outcome.detail)
+        after.history = history_after(
+            state, now=now, status=int(outcome.status), took_s=outcome.took_s, change=DocumentChange.NONE
+        )
+        return after
     return logged_out(state, outcome.retry_after_s, policy=policy, now=now, waits=waits, detail=outcome.detail)
 
 

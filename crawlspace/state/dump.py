@@ -32,7 +32,7 @@ from crawlspace.state.store import MetaStore
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
 
-FORMAT = 4
+FORMAT = 5
 """Format of the records: changed whenever a kind or a field is added, changed or removed."""
 NOT_KEPT = ("moving", "born", "durable", "sessions")
 """Names of metadata about the store, not its contents; each kind of store keeps sessions differently."""

@@ -14,6 +14,7 @@ from crawlspace.document import Op
 from crawlspace.model import Held, Requester, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import DUE, EXCLUDED
+from crawlspace.state.fetch_history import DocumentChange, history_after
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, interval_of, next_fetch, next_refresh, retry_wait
 from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
 from crawlspace.status import SITEMAPS, Status
@@ -57,6 +58,24 @@ def advance(
     `site` is the health of the site before this fetch; of several attempts at one URL in a run, only the first counts there.
     `is_small_site`: it has so few pages that all of them may be gone at once.
     """
+    transition = _transition(state, outcome, policy=policy, now=now, site=site, is_small_site=is_small_site)
+    if outcome.status not in _NEVER_AGAIN and not outcome.needs_body:
+        change = _change_of(state, outcome, transition.state)
+        transition.state.history = history_after(state, now=now, status=int(outcome.status), took_s=outcome.took_s, change=change)
+    return transition
+
+
+def _change_of(state: UrlState, outcome: Outcome, after: UrlState) -> DocumentChange:
+    if after.checksum is None or outcome.kind not in (OutcomeKind.DOCUMENT, OutcomeKind.UNCHANGED):
+        return DocumentChange.NONE
+    if state.checksum is None:
+        return DocumentChange.NEW
+    return DocumentChange.UNCHANGED if after.checksum == state.checksum else DocumentChange.CHANGED
+
+
+def _transition(
+    state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, site: Health, is_small_site: bool
+) -> Transition:
     kind = outcome.kind
     if kind is OutcomeKind.UNCHANGED and not outcome.conditional:
         kind = OutcomeKind.GONE  # 304 to an unconditional GET
@@ -105,6 +124,7 @@ def rebuilt(state: UrlState, transition: Transition) -> Transition:
         state=state.state if failed else after.state,
         status=state.status if failed else after.status,
         fetched_at=state.fetched_at,
+        history=state.history,
         interval_s=state.interval_s,
         next_fetch=state.next_fetch,
         retries=state.retries,

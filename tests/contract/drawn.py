@@ -149,4 +149,5 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "archived": draw(new_places),
         "orphaned": draw(st.sampled_from([None, None, None, 1, 2])),
         "detail": draw(st.sampled_from([None, None, "connection refused", "das Zertifikat für é ist abgelaufen"])),
+        "history": draw(st.sampled_from([None, None, b"\0\xff", bytes(range(200, 256))])),
     }

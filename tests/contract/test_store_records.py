@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.document import Document, Op
-from crawlspace.model import Source, State
+from crawlspace.model import Requester, Source, State
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.store import Store
 from crawlspace.state.views import Counts, RobotsEntry
@@ -45,12 +45,25 @@ def test_a_change_replaces_the_row_but_for_what_a_url_is_born_with(known: Known,
         indexed=True,
         duplicate_of=4,
         detail="connection refused",
+        history=b"\0\xff" * 23,
     )
     known.record(Change(given))
     born = {
         name: getattr(before, name) for name in ("key", "url", "site", "redirects", "rank", "host_as_written", "discovered_at")
     }
     assert known.get("a.example/x") == structs.replace(given, **born, lease_until=None, indexed=False, duplicate_of=None)
+
+
+@pytest.mark.parametrize("requested_by", Requester)
+def test_the_fetches_of_a_url_outlive_its_exclusion(known: Known, store: Store, requested_by: Requester) -> None:
+    known.crawled(("a.example/x", "one"))
+    known.record(known.change("a.example/x", checksum=b"one", history=b"\0\1", fetched_at=NOW, requested_by=requested_by))
+    store.reclassify(Reclassified(excluded=[known.get("a.example/x").id]), now=NOW)
+    state = known.get("a.example/x")
+    assert (state.history, state.fetched_at, state.requested_by) == (b"\0\1", NOW, Requester.NOBODY)
+    store.reclassify(Reclassified(returned=[state.id]), now=NOW)
+    (leased,) = store.lease("a.example:80", 9, now=NOW, until=NOW + 9)
+    assert (leased.history, leased.requested_by) == (b"\0\1", Requester.NOBODY)
 
 
 def test_states_are_returned_as_copies(known: Known) -> None:

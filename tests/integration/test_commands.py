@@ -251,6 +251,7 @@ def looked_at(demo: Project, run: Run) -> None:
         "held": None,
         "duplicate_of": None,
         "detail": None,
+        "fetches": [{"at": "2025-06-15T15:06:40Z", "status": 404, "took_s": None, "document": None}],
     }
 
     table = list(csv.DictReader(run("urls", "demo", "--format", "csv").succeeded().stdout.splitlines()))

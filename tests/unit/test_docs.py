@@ -138,7 +138,7 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
     (folder / "rules.xml").write_text("<Rules><Rule><Domain val='start.test'/><Index/></Rule></Rules>", encoding="utf-8")
     settings = {**defaults(), "CRAWLSPACE_COLLECTIONS_DIR": str(folder.parent)}
     collection = load_collection("demo", settings)
-    known = UrlReport(UrlState(1, 1, "http://start.test/", "start.test:80"), None)
+    known = UrlReport(UrlState(1, 1, "http://start.test/", "start.test:80", fetched_at=1), None)
     question = Question("http://start.test/")
     answer = explain(question, collection, space=build_space(collection), store=None, clock=SystemClock())
     worker = Crawler(1, 1, Share("a", 0.0, sites=0, urls=0))

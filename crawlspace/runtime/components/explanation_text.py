@@ -10,9 +10,10 @@ from crawlspace.admin.refresh import Refreshing
 from crawlspace.admin.report import UrlReport, label_of, status_sentence
 from crawlspace.clock import local_time
 from crawlspace.decision import Decision, Reason, Step
-from crawlspace.model import State, priority
+from crawlspace.model import State, UrlState, priority
 from crawlspace.rules.limits import changes_of_built_in
 from crawlspace.runtime.components.command import WIDTH, hanging, shortened
+from crawlspace.state.fetch_history import DocumentChange, fetches
 from crawlspace.state.lifecycle import is_imported_error
 from crawlspace.text import MESSAGE, counted, printable
 
@@ -64,6 +65,7 @@ def known_lines(answer: Explanation) -> Iterator[str]:
         yield _row("known", "no: this URL is not among those found so far")
         return
     yield from _rows("known", _known(answer.known, answer.refreshing))
+    yield from _rows("fetches", _fetches(answer.known.state))
 
 
 def _reason(decision: Decision) -> str:
@@ -164,6 +166,15 @@ def _known(known: UrlReport, refreshing: Refreshing | None) -> Iterator[str]:
         yield f"not in the index: a duplicate of {known.duplicate_of}"
     else:
         yield "not in the index"
+
+
+def _fetches(state: UrlState) -> Iterator[str]:
+    """Yield a line for each of the last fetches, if there were several."""
+    found = fetches(state)
+    for one in found if len(found) > 1 else ():
+        took = "" if one.took_s is None else f", about {one.took_s:.2g} s"
+        change = "" if one.change is DocumentChange.NONE else f", {one.change.label}"
+        yield f"{local_time(one.at)}: {'unknown' if one.status is None else one.status}{change}{took}"
 
 
 def _rows(label: str, texts: Iterable[str]) -> Iterator[str]:

@@ -342,6 +342,7 @@ def _row(url: UrlRecord) -> list[object]:
         checksum=None if url.checksum is None else raw(url.checksum),
         canonical=None if url.canonical is None else number(url.canonical),
         simhash=None if url.simhash is None else raw(url.simhash),
+        history=None if url.history is None else raw(url.history),
         fields_mark=number(url.fields_mark) if url.fields_mark else None,
     )
     return list(row.values())

@@ -71,11 +71,12 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     last_modified: str | None = None
     held: Held | None = None
     held_mark: int = 0
-    requested_by: bool | int = False
-    """False for NOBODY, because 0 is true in Lua; else as in UrlState."""
+    requested_by: bool | int | None = False
+    """False for NOBODY, because 0 is true in Lua, or None; else as in UrlState."""
     fields_mark: msgspec.Raw = NOTHING
     detail: str | None = None
     simhash: msgspec.Raw = NOTHING
+    history: msgspec.Raw = NOTHING
 
 
 _read_row = msgspec.msgpack.Decoder(Row).decode
@@ -215,21 +216,24 @@ _NOT_IN_ROW = ("id", "site", "inherited", "indexed", "duplicate_of")
 """The fields of a reply that are not in the record of the URL."""
 _POSITIONS = {name: position for position, name in enumerate((*Row.__struct_fields__, *_NOT_IN_ROW))}
 _in_order = itemgetter(*(_POSITIONS[name] for name in FIELDS))
-_URL, _KEY, _RANK, _LEASE_UNTIL, _CHECKSUM, _CANONICAL, _REQUESTED_BY, _FIELDS_MARK, _ARCHIVED, _SIMHASH, _INHERITED = map(
-    _POSITIONS.__getitem__,
-    (
-        "url",
-        "key",
-        "rank",
-        "lease_until",
-        "checksum",
-        "canonical",
-        "requested_by",
-        "fields_mark",
-        "archived",
-        "simhash",
-        "inherited",
-    ),
+_URL, _KEY, _RANK, _LEASE_UNTIL, _CHECKSUM, _CANONICAL, _REQUESTED_BY, _FIELDS_MARK, _ARCHIVED, _SIMHASH, _HISTORY, _INHERITED = (
+    map(
+        _POSITIONS.__getitem__,
+        (
+            "url",
+            "key",
+            "rank",
+            "lease_until",
+            "checksum",
+            "canonical",
+            "requested_by",
+            "fields_mark",
+            "archived",
+            "simhash",
+            "history",
+            "inherited",
+        ),
+    )
 )
 
 
@@ -256,7 +260,8 @@ def _state_of(id: int, row: Row, site: str, representative: int, inherited: str 
     values[_CHECKSUM] = None if checksum is NOTHING else bytes_of(checksum)
     values[_CANONICAL] = None if canonical is NOTHING else number_of(canonical)
     values[_SIMHASH] = None if values[_SIMHASH] is NOTHING else bytes_of(values[_SIMHASH])
-    values[_REQUESTED_BY] = _REQUESTERS[values[_REQUESTED_BY]]
+    values[_HISTORY] = None if values[_HISTORY] is NOTHING else bytes_of(values[_HISTORY])
+    values[_REQUESTED_BY] = _REQUESTERS[values[_REQUESTED_BY] or 0]
     values[_FIELDS_MARK] = 0 if fields_mark is NOTHING else number_of(fields_mark) or 0
     return UrlState(*_in_order(values))
 
@@ -367,6 +372,7 @@ def _fields_of(state: UrlState, archived: int | None) -> list[object]:
     row[_CHECKSUM] = None if state.checksum is None else raw(state.checksum)
     row[_CANONICAL] = None if state.canonical is None else number(state.canonical)
     row[_SIMHASH] = None if state.simhash is None else raw(state.simhash)
+    row[_HISTORY] = None if state.history is None else raw(state.history)
     row[_REQUESTED_BY] = int(state.requested_by) or False
     row[_FIELDS_MARK] = number(state.fields_mark) if state.fields_mark else None
     return row

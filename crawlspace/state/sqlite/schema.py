@@ -139,6 +139,8 @@ CREATE TABLE url (
     detail          TEXT,
     -- the signature of its text, see `simhash.py`
     simhash         BLOB,
+    -- its last fetches, see `fetch_history.py`
+    history         BLOB,
     -- the source a known URL waits in when due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- its queue while it is pending: in segments of 131,072 ids, in each by site, source and shift
@@ -284,11 +286,12 @@ INSERT INTO near_band SELECT band, id, simhash FROM (
     )
 ) WHERE place <= {MOST_IN_BAND} ORDER BY 1, 2;
 DROP TABLE near_text_of_6;
+ALTER TABLE url ADD COLUMN history BLOB;
 """,  # noqa: S608 - constants only
 }
 """By version, the statements that make a file one of the next version. Readers may read an old one: in version 1 no schedule requested
 anything. Files of version 6 look up signatures by other bands; the functions are in `file.py`."""
-ADDED_COLUMNS = {4: ("site.shown", "url.detail", "unreachable.detail"), 6: ("url.simhash",)}
+ADDED_COLUMNS = {4: ("site.shown", "url.detail", "unreachable.detail"), 6: ("url.simhash",), 7: ("url.history",)}
 """By version, the columns that files of earlier versions don't have: readers get NULL, see `readable`."""
 RENAMED = {5: {"alternate": "aside", "requested_by": "asked", "queue_number": "place", "representative": "incumbent"}}
 """By version, columns and tables with their names in files of earlier versions."""

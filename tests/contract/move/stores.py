@@ -124,6 +124,7 @@ def fill(store: Store) -> None:
             etag='"e"',
             fetched_at=NOW,
             interval_s=60,
+            history=b"\xff\0" * 28,
             archived=(2 << 32) + 300,
         ),
         known.page("b.example/y", "one", canonical=key("b.example/z")),

@@ -93,7 +93,7 @@ def test_there_and_back_again(stores: Stores, here: str, there: str) -> None:
 
 def test_a_header_says_what_it_is(stores: Stores, filled: bytes) -> None:
     header = DumpReader(io.BytesIO(filled), "backup.dump").header
-    assert (header.format, header.collection, header.source, header.urls) == (4, NAME, str(stores.file), 14)
+    assert (header.format, header.collection, header.source, header.urls) == (5, NAME, str(stores.file), 14)
 
 
 def test_a_restore_that_was_killed_goes_on_where_it_was(stores: Stores, filled: bytes) -> None:
@@ -129,7 +129,7 @@ FORM = [
         (
             "id key url site state status source shift depth redirects rank host_as_written discovered_at fetched_at next_fetch"
             " interval_s retries errors lease_until etag last_modified rules checksum canonical simhash indexed duplicate_of held held_mark requested_by"
-            " inherited fields_mark refused depth_from orphaned archived ordered detail links document text alternate_in near representative left link_metadata inherited_from inherited_mark"
+            " inherited fields_mark refused depth_from orphaned archived ordered detail history links document text alternate_in near representative left link_metadata inherited_from inherited_mark"
         ),
     ),
     (RefusedLinksRecord, "letter host entries"),
@@ -233,7 +233,7 @@ def test_one_of_another_version(filled: bytes) -> None:
     write_part(file, ["what nobody knows yet"])
     file.seek(0)
     with pytest.raises(
-        StoreVersionError, match=r"another version of crawlspace \(dump format 7, this one reads 4\): use that version"
+        StoreVersionError, match=r"another version of crawlspace \(dump format 7, this one reads 5\): use that version"
     ):
         DumpReader(file, "backup.dump")
 

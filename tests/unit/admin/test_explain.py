@@ -215,6 +215,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
             "held": None,
             "duplicate_of": f"{HOME}/a",
             "detail": None,
+            "fetches": [{"at": "2025-06-15T15:06:40Z", "status": 200, "took_s": None, "document": None}],
         },
     }
 

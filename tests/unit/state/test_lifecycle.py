@@ -11,6 +11,7 @@ from crawlspace.document import Op
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.error_policy import read_error_rules
+from crawlspace.state.fetch_history import DocumentChange, fetches
 from crawlspace.state.lifecycle import advance, approved, discarded, rebuilt, withhold
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, next_fetch, next_interval, retry_wait
 from crawlspace.state.site_health import Health
@@ -355,6 +356,41 @@ def test_what_is_made_again_changes_nothing_that_only_a_fetch_shows(
     assert (new.state, new.status, new.checksum, (new.etag, new.last_modified)) == (*after, checksum, validators)
     kept = ("fetched_at", "next_fetch", "interval_s", "errors", "retries", "rules", "requested_by")
     assert [getattr(new, name) for name in kept] == [getattr(known, name) for name in kept]
+
+    assert new.history == known.history
+
+
+NEW_, CHANGED, SAME, NO_DOCUMENT = DocumentChange.NEW, DocumentChange.CHANGED, DocumentChange.UNCHANGED, DocumentChange.NONE
+HISTORIES = [
+    # before, outcome, the fetch that is noted
+    (NEW, document(), (200, NEW_)),
+    (PAGE, document(b"new"), (200, CHANGED)),
+    (PAGE, document(b"old"), (200, SAME)),
+    (PAGE, UNCHANGED, (304, SAME)),
+    (NOINDEX, UNCHANGED, (304, NO_DOCUMENT)),
+    (NEW, document(index=False), (200, NO_DOCUMENT)),
+    (MOVED, document(), (200, NEW_)),
+    (PAGE, MOVES, (301, NO_DOCUMENT)),
+    (NEW, LATE, (613, NO_DOCUMENT)),
+    (PAGE, LATE, (613, NO_DOCUMENT)),
+    (PAGE_TO_THE_END, LATE, (613, NO_DOCUMENT)),
+    (PAGE, outcome(EXCLUDED, 740), (740, NO_DOCUMENT)),
+    (PAGE, outcome(EXCLUDED, 760), None),
+    (PAGE, outcome(EXCLUDED, 761), None),
+    (PAGE, replace(UNCHANGED, needs_body=True), None),
+]
+
+
+@pytest.mark.parametrize(("before", "came", "noted"), HISTORIES)
+def test_each_fetch_is_noted(before: UrlState, came: Outcome, noted: tuple[int, DocumentChange] | None) -> None:
+    known = structs.replace(before, fetched_at=NOW - 5, history=b"\0\0")
+    new = advance(known, replace(came, took_s=0.1), policy=POLICY, now=NOW, site=WELL).state
+    if noted is None:
+        assert (new.history, new.fetched_at) == (known.history, known.fetched_at)
+        return
+    newest, older = fetches(new)
+    assert ((newest.status, newest.change), newest.at, older.at) == (noted, NOW, NOW - 5)
+    assert newest.took_s is not None
 
 
 def test_failures_of_a_proxy_do_not_count_as_errors_of_the_page() -> None:

@@ -333,7 +333,8 @@ if __name__ == "__main__":
 # --- files of earlier versions --------------------------------------------------------------------------------------
 
 
-_OF_VERSION_6 = (
+OF_VERSION_6 = (
+    "ALTER TABLE url DROP COLUMN history",
     "DROP TABLE near_band",
     "ALTER TABLE near_text RENAME TO new",
     "CREATE TABLE near_text (checksum BLOB PRIMARY KEY, signature BLOB NOT NULL) STRICT, WITHOUT ROWID",
@@ -347,6 +348,7 @@ _OF_VERSION_6 = (
     "PRAGMA user_version = 6",
 )
 OF_VERSION_5 = (
+    *OF_VERSION_6,
     "DROP INDEX url_other_text",
     "DROP TABLE near_band",
     "DROP TABLE near_text",
@@ -401,13 +403,30 @@ def test_a_file_of_version_6_gets_other_bands_of_near_duplicates(tmp_path: Path)
     signature = bytes(range(140))
     known.record(known.page("a.example/page", "one", simhash=signature))
     store.close()
-    statements(*_OF_VERSION_6)(path)
+    statements(*OF_VERSION_6)(path)
     near = b"\x07" + signature[1:]
     for _ in range(2):
         store = SqliteStore(path)
         assert store.leading_text(near) == b"one"
         store.check()
         store.close()
+
+
+def test_a_file_of_version_6_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
+    path = filled(tmp_path, urls=0)
+    with closing(SqliteStore(path)) as store:
+        Known(store).crawled(("a.example/page", "one"))
+    statements(*OF_VERSION_6)(path)
+    content = path.read_bytes()
+    with closing(SqliteStore(path, read_only=True)) as reader:
+        assert Known(reader).get("a.example/page").history is None
+    assert path.read_bytes() == content, "who only reads changes nothing"
+    for _ in range(2):
+        with closing(SqliteStore(path)) as store:
+            known = Known(store)
+            known.record(known.change("a.example/page", history=b"12"))
+            assert known.get("a.example/page").history == b"12"
+            store.check()
 
 
 def test_a_file_of_version_5_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
