@@ -123,7 +123,7 @@ class SiteTable:
         """Entries with a log-in that names of anybody match, too: they are for addresses alone."""
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
         self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
-        written = repr([(pattern, settings.limits) for pattern, settings in patterns.items()])
+        written = repr([(pattern, settings.limits.as_json()) for pattern, settings in patterns.items()])
         self.content_hash = blake2b(written.encode(), digest_size=16).hexdigest() if patterns else ""
 
     def of(self, host: str, port: int) -> SiteSettings:

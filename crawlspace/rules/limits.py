@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from crawlspace.document import essence
 from crawlspace.settings import SpaceLimitsSection
@@ -54,6 +54,10 @@ class Limits:
     index_entire_site: bool = False
     max_repeated_segments: int | None = DEFAULT_MAX_REPEATED_SEGMENTS
     max_urls_per_host: int | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the limits by name, for a hash: equal for equal limits, in each process."""
+        return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in asdict(self).items()}
 
 
 def extension(path: str) -> str:

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
@@ -473,7 +473,7 @@ def content_hash(rules: CrawlRules, limits: Limits, *, more: Mapping[str, object
         "domain": _Texts(rules.domain),
         "prefix": _Texts(rules.prefix),
         "address": _Texts(rules.address),
-        "limits": {name: sorted(value) if isinstance(value, frozenset) else value for name, value in asdict(limits).items()},
+        "limits": limits.as_json(),
         **more,
     }
     hashed = blake2b(digest_size=16)
