@@ -183,13 +183,14 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         rendering_of(url, decision.actions, collection, store) if decision.admitted else None,
         refreshing=refreshing(collection.refresh, store, now=clock.now()),
         start_url=next(iter(places), ""),
-        excluded_extensions=_extensions(decision, space),
+        excluded_extensions=_extensions(url, decision, space),
         named_by=() if store is None or state is None else tuple(named_by(store, state)),
     )
 
 
-def _extensions(decision: Decision, space: CrawlSpace) -> tuple[str, ...]:
-    return tuple(sorted(space.limits.exclude_extensions)) if decision.reason is Reason.EXTENSION else ()
+def _extensions(url: Url, decision: Decision, space: CrawlSpace) -> tuple[str, ...]:
+    excluded = space.limits_of(url.host, url.port).exclude_extensions
+    return tuple(sorted(excluded)) if decision.reason is Reason.EXTENSION else ()
 
 
 def _folded_from(text: str, page: _Page, url: Url) -> str | None:
@@ -272,7 +273,7 @@ def explain_by_rules(question: Question, *, space: CrawlSpace, start_urls: Seque
             decision = _then(decision, check(case))
     source = Source.USER if url.text in start_urls else source_of(index=decision.index, follow=decision.follow)
     fields = added_by(decision.actions, None) if decision.admitted else {}
-    extensions = _extensions(decision, space)
+    extensions = _extensions(url, decision, space)
     return Explanation(
         url_text, url, decision, None, source, decision.shift, None, tuple(unchecked), fields, excluded_extensions=extensions
     )
@@ -314,7 +315,13 @@ def _check_robots(case: _Case) -> Decision | None:
         return None
     answer = RobotsVerdict.UNKNOWN
     if case.store is not None:
-        robots = Robots(case.store, clock=case.clock, user_agent=case.collection.robots_agent, ttl_s=math.inf)
+        robots = Robots(
+            case.store,
+            clock=case.clock,
+            user_agent=case.collection.robots_agent,
+            ttl_s=math.inf,
+            own_agent=lambda site: case.collection.sites.at(site).user_agent,
+        )
         answer = robots.check(case.url.text, site=case.url.site)
     if answer is RobotsVerdict.UNKNOWN:
         case.leave_out("robots.txt (not read yet)")
@@ -343,7 +350,7 @@ def _check_type(case: _RuleCase) -> Decision | None:
     if case.question.mime is None:
         case.leave_out("the document type (give one with --mime)")
         return None
-    return case.space.at_headers(case.question.mime)
+    return case.space.at_headers(case.question.mime, site=case.url.site)
 
 
 def _single(reason: Reason, *, refused: bool) -> Decision:

@@ -38,7 +38,6 @@ from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
 from crawlspace.content_settings import FileSettings
 from crawlspace.decision import Render
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection, did_you_mean
-from crawlspace.frontier.delay_schedule import Timetable, read_timetable, read_zone
 from crawlspace.frontier.site_queue import Backoff, GivingUp
 from crawlspace.frontier.source_weights import read_weights
 from crawlspace.model import Source
@@ -154,8 +153,6 @@ class Collection:
     keeps_cookies: bool
     max_backlog: int
     weights: Mapping[Source, int]
-    timetable: Timetable | None
-    """Delays by time of the week."""
     max_sites: int | None
     max_pages_in_turn: int | None
     """Pages of a site before another one gets its place among `max_sites`."""
@@ -211,6 +208,7 @@ class Collection:
                     self.url_folding.of_routes,
                     self.extraction_rules.content_hash,
                     self.sites.follow_hash,
+                    self.sites.pages_hash,
                 ],
             ),
         )
@@ -296,7 +294,6 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
     refresh, throttle = read_refresh(settings), read(ThrottleSettings, settings)
     sinks = sinks_of(settings, collection=folder.name, data_folder=data_folder)
     check_options(sinks)
-    zone = read_zone("CRAWLSPACE_TIMEZONE", of_sites.CRAWLSPACE_TIMEZONE)
     return Collection(
         name=folder.name,
         folder=folder,
@@ -322,7 +319,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         archive=read_archive(settings, data_folder),
         extraction_rules=rules.extraction_rules,
         soft_errors=read_soft_errors(life.CRAWLSPACE_SOFT_ERRORS),
-        policy=read_policy(settings, refresh),
+        policy=read_policy(settings, refresh, sites),
         rediscover=life.CRAWLSPACE_REDISCOVER,
         orphans_after=read_orphans(deletions.CRAWLSPACE_ORPHANS),
         continuous=life.CRAWLSPACE_CONTINUOUS,
@@ -341,7 +338,6 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         keeps_cookies=requests.COOKIES_ENABLED,
         max_backlog=read(IndexSection, settings).CRAWLSPACE_MAX_BACKLOG,
         weights=read_weights(of_sites.CRAWLSPACE_SOURCE_WEIGHTS),
-        timetable=read_timetable("CRAWLSPACE_VARIABLE_DELAY", of_sites.CRAWLSPACE_VARIABLE_DELAY, zone=zone),
         max_sites=of_sites.CRAWLSPACE_MAX_SITES,
         max_pages_in_turn=of_sites.CRAWLSPACE_MAX_PAGES_IN_TURN,
         share_address_delay=of_sites.CRAWLSPACE_SHARE_ADDRESS_DELAY,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crawlspace.config.sentences import read
+from crawlspace.config.sites import SiteTable
 from crawlspace.content_settings import SitemapSection
 from crawlspace.cron import Cron, is_cron, read_cron
 from crawlspace.errors import SettingError
@@ -78,7 +79,7 @@ def read_refresh(settings: Mapping[str, object]) -> RefreshTimes:
     return RefreshTimes(due_by_age=given.CRAWLSPACE_SMART_REFRESH, cycle=cycle, schedule=cron)
 
 
-def read_policy(settings: Mapping[str, object], refresh: RefreshTimes) -> RecrawlPolicy:
+def read_policy(settings: Mapping[str, object], refresh: RefreshTimes, sites: SiteTable) -> RecrawlPolicy:
     """Return when pages are fetched again, and when one that fails is tried again or given up. Raises SettingError."""
     given, bounds, deletions = read(LifecycleSection, settings), read(BoundsSection, settings), read(DeletionsSection, settings)
     low, high = round(given.CRAWLSPACE_REFRESH_MIN), round(given.CRAWLSPACE_REFRESH_MAX)
@@ -105,6 +106,7 @@ def read_policy(settings: Mapping[str, object], refresh: RefreshTimes) -> Recraw
         retry_codes=read_retry_codes(bounds.RETRY_HTTP_CODES),
         host_fetches=deletions.CRAWLSPACE_HOST_FETCHES,
         host_failed_percent=deletions.CRAWLSPACE_HOST_FAILURES_PERCENT,
+        bounds_of=(lambda site: sites.at(site).refresh) if sites.longest_refresh_s else None,
     )
 
 

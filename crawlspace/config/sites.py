@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from hashlib import blake2b
 
 from cssselect import HTMLTranslator, SelectorError
 
 from crawlspace.config.access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.access import BrowserLogin, SiteAccess, read_site_access
-from crawlspace.config.limits import read_limits
+from crawlspace.config.limits import EXTENSIONS, ExtensionChoice, read_extensions, read_limits, read_mime_types
 from crawlspace.config.proxies import NoProxy, Proxy, read_no_proxy, read_proxy
 from crawlspace.config.sentences import read
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
 from crawlspace.config.site_tls import SiteTls, read_site_tls
-from crawlspace.content_settings import SitemapSection
+from crawlspace.content_settings import FileSettings, SitemapSection
 from crawlspace.decision import Actions, Render
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
+from crawlspace.frontier.delay_schedule import Timetable, read_timetable, read_zone
 from crawlspace.parsing import table
 from crawlspace.rules.crawl_rules import DomainRule, parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher, is_address, is_for_addresses
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import NO_OPTIONS, SESSION_SEGMENT, Folding, UrlFolding, UrlOptions
-from crawlspace.settings import DelaysSection, RenderingSection, SitesSection, SpaceLimitsSection, SpellingsSection
+from crawlspace.settings import (
+    DelaysSection,
+    LifecycleSection,
+    RenderingSection,
+    RequestsSection,
+    SitesSection,
+    SpaceLimitsSection,
+    SpellingsSection,
+)
+from crawlspace.state.recrawl import RefreshBounds
 from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
@@ -34,15 +45,23 @@ WAIT_FOR = "CRAWLSPACE_RENDER_WAIT_FOR"
 HASH_ROUTES = "CRAWLSPACE_HASH_ROUTES"
 FOLLOW = "CRAWLSPACE_FOLLOW"
 CONDITIONAL = "CRAWLSPACE_CONDITIONAL_GET"
+MIME_TYPES = "CRAWLSPACE_MIME_TYPES"
+VARIABLE_DELAY = "CRAWLSPACE_VARIABLE_DELAY"
+REFRESH_MIN, REFRESH_MAX = "CRAWLSPACE_REFRESH_MIN", "CRAWLSPACE_REFRESH_MAX"
+USER_AGENT, MAX_BYTES, FILE_MAX_BYTES = "USER_AGENT", "DOWNLOAD_MAXSIZE", "CRAWLSPACE_FILE_MAXSIZE"
 DROP_PARAMETERS = "CRAWLSPACE_URL_DROP_PARAMETERS"
 DROP_PATH_PARAMETERS = "CRAWLSPACE_URL_DROP_PATH_PARAMETERS"
 SETTINGS = {
     "delay": "DOWNLOAD_DELAY",
     "concurrency": "CONCURRENT_REQUESTS_PER_DOMAIN",
+    "user_agent": USER_AGENT,
+    "download_maxsize": MAX_BYTES,
     **{
         name.removeprefix("CRAWLSPACE_").lower(): name
         for name in (
+            VARIABLE_DELAY,
             *("CRAWLSPACE_MAX_PATH_DEPTH", "CRAWLSPACE_MAX_URLS_PER_HOST", "CRAWLSPACE_FOLLOW_QUERY_STRINGS"),
+            *(EXTENSIONS, MIME_TYPES, FILE_MAX_BYTES, REFRESH_MIN, REFRESH_MAX),
             *SpellingsSection.__struct_fields__,
             *(HASH_ROUTES, RENDER, RENDER_HOSTS, WAIT_FOR, FOLLOW, CONDITIONAL),
         )
@@ -89,6 +108,20 @@ class SiteSettings:
     own_delay: bool = False
     """Whether the delay is set for this site, not for the collection."""
     own_concurrency: bool = False
+    timetable: Timetable | None = None
+    """Delays by time of the week."""
+    own_timetable: bool = False
+    """Whether they are set for this site, so that they take the place of its own delay, too."""
+    refresh: RefreshBounds | None = None
+    """The bounds of the intervals of its pages; None: those of the collection."""
+    user_agent: str = ""
+    """Empty: that of the collection."""
+    max_bytes: int | None = None
+    """Bytes of a body, 0: any number; None: as DOWNLOAD_MAXSIZE."""
+    max_file_bytes: int | None = None
+    """Bytes of a file; None: as CRAWLSPACE_FILE_MAXSIZE."""
+    own_extensions: ExtensionChoice | None = None
+    """What an entry has in place of CRAWLSPACE_EXCLUDE_EXTENSIONS; None: nothing."""
     access: SiteAccess | None = None
     """What requests carry; None: nothing of its own."""
     tls: SiteTls | None = None
@@ -131,6 +164,11 @@ class SiteTable:
         if rule is None or (rule.ref.line - 1 in self._of_addresses and not is_address(host)):
             return self.default
         return self.settings[rule.ref.line - 1]
+
+    def at(self, site: str) -> SiteSettings:
+        """Return the settings of a site, `host:port`."""
+        host, _, port = site.rpartition(":")
+        return self.of(host, int(port))
 
     @property
     def accesses(self) -> list[SiteAccess]:
@@ -179,8 +217,37 @@ class SiteTable:
         return repr(found) if not all(links and sitemaps for _, links, sitemaps in found) else ""
 
     @property
+    def user_agents(self) -> frozenset[str]:
+        """The user agents of single sites."""
+        return frozenset(settings.user_agent for settings in self.settings if settings.user_agent)
+
+    @property
+    def longest_refresh_s(self) -> int:
+        """The longest interval of single sites that have bounds of their own; 0 if none has."""
+        return max((settings.refresh.max_s for settings in self.settings if settings.refresh is not None), default=0)
+
+    @property
+    def pages_hash(self) -> str:
+        """Text that changes whenever settings of single sites may make another document of an unchanged page; empty without such ones."""
+        own = [(pattern, one.user_agent.partition("/")[0], one.max_file_bytes) for pattern, one in self.by_pattern.items()]
+        return repr(own) if any(agent or most is not None for _, agent, most in own) else ""
+
+    @property
+    def timetables(self) -> Sequence[Timetable]:
+        """All delays by time of the week, each once."""
+        tables = [settings.timetable for settings in (self.default, *self.settings)]
+        return list(dict.fromkeys(table for table in tables if table is not None))
+
+    @property
     def limits_differ(self) -> bool:
         return any(settings.limits != self.default.limits for settings in self.settings)
+
+    def limits_hash(self, *names: str) -> str:
+        """Return a hash of these limits by site; empty where they are those of the collection everywhere."""
+        usual = self.default.limits.as_json()
+        given = [(pattern, one.limits.as_json()) for pattern, one in self.by_pattern.items()]
+        own = [(pattern, {name: limits[name] for name in names if limits[name] != usual[name]}) for pattern, limits in given]
+        return blake2b(repr(own).encode(), digest_size=16).hexdigest() if any(limits for _, limits in own) else ""
 
     def url_folding(self, renders: Callable[[Url], bool] = lambda _: True) -> UrlFolding:
         """Return what folds URLs; `renders` returns whether a page may be rendered, so that its routes behind # can be followed."""
@@ -263,10 +330,17 @@ class _Defaults:
     rendering: RenderingSection
     sitemaps: SitemapSection
     of_sites: SitesSection
+    zone: tzinfo | None
+    timetable: Timetable | None
+    refresh: LifecycleSection
+    settings: Mapping[str, object]
+    """All of the collection."""
 
 
 def read_sites(settings: Mapping[str, object]) -> SiteTable:
     """Return the settings of the collection and of CRAWLSPACE_SITES. Raises SettingError."""
+    of_sites = read(SitesSection, settings)
+    zone = read_zone("CRAWLSPACE_TIMEZONE", of_sites.CRAWLSPACE_TIMEZONE)
     defaults = _Defaults(
         read(DelaysSection, settings),
         read_limits(settings),
@@ -274,7 +348,11 @@ def read_sites(settings: Mapping[str, object]) -> SiteTable:
         read(SpellingsSection, settings),
         read(RenderingSection, settings),
         read(SitemapSection, settings),
-        read(SitesSection, settings),
+        of_sites,
+        zone,
+        read_timetable(VARIABLE_DELAY, of_sites.CRAWLSPACE_VARIABLE_DELAY, zone=zone),
+        read(LifecycleSection, settings),
+        settings,
     )
     default = _read_site(defaults, {}, {})
     patterns = table(NAME, settings.get(NAME), example='{"sales.example.com": {"delay": 2}}')
@@ -333,18 +411,34 @@ def _read_site(defaults: _Defaults, own: Mapping[str, object], places: Mapping[s
     delays = read(DelaysSection, own, places=places, default=defaults.delays)
     space = read(SpaceLimitsSection, own, places=places, default=defaults.space)
     rendering = read(RenderingSection, own, places=places, default=defaults.rendering)
+    of_sites = read(SitesSection, own, places=places, default=defaults.of_sites)
+    requests = read(RequestsSection, own, places=places)
+    timetable, extensions = defaults.timetable, None
+    if VARIABLE_DELAY in own:
+        timetable = read_timetable(places[VARIABLE_DELAY], of_sites.CRAWLSPACE_VARIABLE_DELAY, zone=defaults.zone)
+    if EXTENSIONS in own:
+        extensions = read_extensions(own, where=places[EXTENSIONS])
     follow = read(SitemapSection, own, places=places, default=defaults.sitemaps).CRAWLSPACE_FOLLOW
     sets_concurrency = "CONCURRENT_REQUESTS_PER_DOMAIN" in own
     return SiteSettings(
         own_delay="DOWNLOAD_DELAY" in own,
         own_concurrency=sets_concurrency,
         delay_s=delays.DOWNLOAD_DELAY,
+        timetable=timetable,
+        own_timetable=VARIABLE_DELAY in own,
+        own_extensions=extensions,
+        refresh=_refresh_bounds(own, places, defaults.refresh),
+        user_agent=requests.USER_AGENT if USER_AGENT in own else "",
+        max_bytes=requests.DOWNLOAD_MAXSIZE if MAX_BYTES in own else None,
+        max_file_bytes=read(FileSettings, own, places=places).max_bytes if FILE_MAX_BYTES in own else None,
         concurrency=1 if delays.DOWNLOAD_DELAY and not sets_concurrency else delays.CONCURRENT_REQUESTS_PER_DOMAIN,
         limits=replace(
             defaults.limits,
             max_path_depth=space.CRAWLSPACE_MAX_PATH_DEPTH,
             max_urls_per_host=space.CRAWLSPACE_MAX_URLS_PER_HOST,
             follow_query_strings=space.CRAWLSPACE_FOLLOW_QUERY_STRINGS,
+            exclude_extensions=defaults.limits.exclude_extensions if extensions is None else extensions.excluded,
+            mime_types=read_mime_types(space.CRAWLSPACE_MIME_TYPES, defaults.settings),
         ),
         urls=_url_options(
             read(SpellingsSection, own, places=places, default=defaults.spellings),
@@ -361,8 +455,20 @@ def _read_site(defaults: _Defaults, own: Mapping[str, object], places: Mapping[s
         ),
         follows_links=follow != "sitemaps",
         reads_sitemaps=follow != "links",
-        conditional=read(SitesSection, own, places=places, default=defaults.of_sites).CRAWLSPACE_CONDITIONAL_GET,
+        conditional=of_sites.CRAWLSPACE_CONDITIONAL_GET,
     )
+
+
+def _refresh_bounds(own: Mapping[str, object], places: Mapping[str, str], usual: LifecycleSection) -> RefreshBounds | None:
+    """Return the bounds of the intervals of a site's pages; None if it has none of its own. Raises SettingError."""
+    if own.keys().isdisjoint((REFRESH_MIN, REFRESH_MAX)):
+        return None
+    given = read(LifecycleSection, own, places=places, default=usual)
+    low, high = round(given.CRAWLSPACE_REFRESH_MIN), round(given.CRAWLSPACE_REFRESH_MAX)
+    if low > high:
+        shorter, longer = (places[name] if name in own else name for name in (REFRESH_MIN, REFRESH_MAX))
+        raise SettingError(f"{shorter} ({low} s) is above {longer} ({high} s); make it smaller, or the other one larger")
+    return RefreshBounds(low, high)
 
 
 def _url_options(given: SpellingsSection, places: Mapping[str, str], *, hash_routes: bool) -> UrlOptions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from math import ceil, inf
@@ -20,7 +20,7 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.outcomes import site_answered, site_failed
 from crawlspace.crawl.run import FetchRobots
-from crawlspace.frontier.delay_schedule import Slot
+from crawlspace.frontier.delay_schedule import Slot, Timetable
 from crawlspace.frontier.frontier import DelaySource, Frontier, OtherWorkers
 from crawlspace.frontier.robots import Robots, RobotsStore, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
@@ -60,6 +60,7 @@ def robots_of(collection: Collection, store: RobotsStore, clock: Clock) -> Robot
         clock=clock,
         user_agent=collection.robots_agent,
         ttl_s=collection.robots_ttl_s,
+        own_agent=lambda site: collection.sites.at(site).user_agent,
         longest_delay_s=collection.robots_delay_max_s,
     )
 
@@ -106,22 +107,21 @@ class SiteDelays:
     """The delay and concurrency of each site of a collection.
 
     In a slot of CRAWLSPACE_VARIABLE_DELAY, its delay applies to all sites without their own delay in CRAWLSPACE_SITES; "suspend"
-    stops all requests. With AUTOTHROTTLE_ENABLED a delay follows the latency of its site, and is never shorter than these.
+    stops all requests. A site with a timetable of its own has that instead. With AUTOTHROTTLE_ENABLED a delay follows the latency of its site, and is never shorter than these.
     """
 
     def __init__(self, collection: Collection, clock: Clock, requested: RequestedDelays) -> None:
         """`requested` returns the delays from robots.txt; unused if robots.txt is not obeyed."""
         self._sites = collection.sites
-        self._timetable = collection.timetable
+        self._timetables = collection.sites.timetables
         self._obey = collection.robots_obey
         self._clock = clock
         self._requested = requested
         self._throttle = AutoThrottle(collection.throttle) if collection.throttle is not None else None
         self._together = ceil(collection.throttle.target_concurrency) if collection.throttle is not None else 1
         """Concurrent requests to one site that the target concurrency needs."""
-        self._slot = _NO_TIMETABLE
-        self._slot_read_at = inf
-        """Time of the last look-up of the slot; infinite before the first."""
+        self._slots: dict[Timetable, tuple[Slot, float]] = {}
+        """The slots looked up last, and when."""
 
     def of(self, site: str) -> Pace:
         prescribed = self.prescribed(site)
@@ -143,12 +143,11 @@ class SiteDelays:
 
     def prescribed(self, site: str) -> PrescribedPace:
         """Return the pace by settings, time of the week and robots.txt."""
-        host, _, port = site.rpartition(":")
-        settings = self._sites.of(host, int(port))
-        slot = self._present()
+        settings = self._sites.at(site)
+        slot = self._present(settings.timetable)
         delay, by_slot = settings.delay_s, False
         where = SITES if settings.own_delay else DELAY
-        if slot.delay_s is not None and not settings.own_delay:
+        if slot.delay_s is not None and (settings.own_timetable or not settings.own_delay):
             delay, by_slot, where = slot.delay_s, True, VARIABLE_DELAY
         requested = max(self._requested.delay_of(site, scheme) for scheme in DEFAULT_PORTS) if self._obey else 0.0
         one_at_a_time = requested > 0 or (by_slot and delay > 0)
@@ -157,23 +156,28 @@ class SiteDelays:
         return PrescribedPace(pace, ROBOTS_TXT if requested > delay else where, is_concurrency_fixed=is_fixed)
 
     def change_at(self) -> float:
-        """Return when the slot may change, in seconds since 1970; infinite without a timetable."""
-        return self._present().until
+        """Return when a slot may change, in seconds since 1970; infinite without a timetable."""
+        return min((self._present(table).until for table in self._timetables), default=inf)
 
-    def is_suspended(self) -> bool:
-        """Return whether the slot suspends all requests."""
-        return self._present().suspended
+    def is_suspended(self, site: str) -> bool:
+        """Return whether the slot of a site suspends its requests; `site` is empty for one that is not known."""
+        settings = self._sites.at(site) if site else self._sites.default
+        return self._present(settings.timetable).suspended
 
-    def phase(self) -> tuple[float | None, bool]:
-        """Return the settings of the slot for all sites: its delay in seconds or None, and whether requests are suspended."""
-        slot = self._present()
-        return slot.delay_s, slot.suspended
+    def phase(self) -> Sequence[tuple[float | None, bool]]:
+        """Return the settings of the slot of each timetable: its delay in seconds or None, and whether requests are suspended."""
+        slots = [self._present(table) for table in self._timetables]
+        return [(slot.delay_s, slot.suspended) for slot in slots]
 
-    def _present(self) -> Slot:
+    def _present(self, timetable: Timetable | None) -> Slot:
+        if timetable is None:
+            return _NO_TIMETABLE
         now = self._clock.now()
-        if self._timetable is not None and not self._slot_read_at <= now < self._slot.until:  # earlier: the clock was set back
-            self._slot, self._slot_read_at = self._timetable.at(now), now
-        return self._slot
+        slot, read_at = self._slots.get(timetable, (_NO_TIMETABLE, inf))
+        if not read_at <= now < slot.until:  # earlier: the clock was set back
+            slot = timetable.at(now)
+            self._slots[timetable] = slot, now
+        return slot
 
 
 class AutoThrottle:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
@@ -76,7 +76,7 @@ class _CachedRobots:
 
 
 class Robots:
-    """Decides for one user agent whether a URL may be fetched, and which delay a site requests."""
+    """Decides for one user agent, or those of single sites, whether a URL may be fetched, and which delay a site requests."""
 
     def __init__(
         self,
@@ -87,11 +87,16 @@ class Robots:
         ttl_s: float,
         longest_delay_s: float = 60.0,
         memory: int = RULES_MEMORY,
+        own_agent: Callable[[str], str] = lambda _: "",
     ) -> None:
-        """`memory`: approximate maximal bytes for the rules of all sites; one site is always kept, whatever its size."""
+        """`own_agent` returns the user agent of a site that has its own, else an empty text.
+
+        `memory`: approximate maximal bytes for the rules of all sites; one site is always kept, whatever its size.
+        """
         self._store = store
         self._clock = clock
         self._token = product_token(user_agent)
+        self._own_agent = own_agent
         self._ttl_s = ttl_s
         self._longest_delay_s = longest_delay_s
         self._memory = memory
@@ -133,7 +138,7 @@ class Robots:
         if delay_s is None:
             entry = self._store.robots(site, scheme)
             body = entry.body if entry is not None else ""
-            lines = lines_for(self._token, body) if _may_request_delay(body) else []
+            lines = lines_for(self._token_of(site), body) if _may_request_delay(body) else []
             delay_s = self._keep_delay(site, scheme, lines)
         return delay_s
 
@@ -158,6 +163,10 @@ class Robots:
         self._not_requested.add((site, scheme))
         self._put((site, scheme), _CachedRobots(None, _SITE_BYTES, now, now + MOMENT_S))
 
+    def _token_of(self, site: str) -> str:
+        own = self._own_agent(site)
+        return product_token(own) if own else self._token
+
     def _get(self, site: str, scheme: str) -> _CachedRobots | None:
         key = (site, scheme)
         known = self._cached.get(key)
@@ -178,7 +187,7 @@ class Robots:
         return self._keep(entry)
 
     def _keep(self, entry: RobotsEntry, *, warn: bool = False) -> _CachedRobots:
-        ours = lines_for(self._token, entry.body)
+        ours = lines_for(self._token_of(entry.site), entry.body)
         self._keep_delay(entry.site, entry.scheme, ours)
         rules, left_out = bounded([line for line in ours if not _DELAY.match(line)])
         if left_out and warn:

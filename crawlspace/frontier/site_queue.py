@@ -203,7 +203,7 @@ class SiteQueue:
     def why_paused(self) -> str:
         """Return why no request may be sent before `next_turn`; empty where that is its delay alone."""
         if self.pace.suspended:
-            return "is suspended by CRAWLSPACE_VARIABLE_DELAY"
+            return "is suspended by CRAWLSPACE_VARIABLE_DELAY, or variable_delay in CRAWLSPACE_SITES"
         if self.not_before > self.last_request_at + self.delay_s:
             return "is not to be requested before, by its own answer or a wait of an earlier run"
         return f"is paused after {self.failures} failures in a row" if self.rest_s > self.pace.delay_s else ""

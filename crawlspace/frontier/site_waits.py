@@ -116,8 +116,8 @@ class SiteLimit:
         return site_queue.placed
 
     def is_over(self, site_queue: SiteQueue) -> bool:
-        """Return whether a site has had its pages, and others wait for its place."""
-        return site_queue.placed and site_queue.in_turn >= self._most_pages and bool(self._outside)
+        """Return whether others wait for the place of a site, and it has had its pages, or is suspended."""
+        return site_queue.placed and bool(self._outside) and (site_queue.in_turn >= self._most_pages or site_queue.pace.suspended)
 
     def leave(self, site_queue: SiteQueue) -> Iterator[SiteQueue]:
         """Free a site's place; yield those that may take one now, as long as one is free."""

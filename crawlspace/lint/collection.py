@@ -108,6 +108,9 @@ def _of_settings(collection: Collection, settings: Mapping[str, object], store: 
     for message in read_extensions(settings).warnings():
         yield of_setting(folder, EXTENSIONS, "extension-without-effect", message)
     starts, sites = [start.url for start in collection.start_urls], collection.sites
+    for extensions in (one.own_extensions for one in sites.settings if one.own_extensions is not None):
+        for message in extensions.warnings():
+            yield of_setting(folder, SITES, "extension-without-effect", message)
     yield from lint_access(folder, sites, starts, keeps_sessions=collection.seal.keeps)
     yield from lint_proxies(folder, collection.proxies, list(_sites(collection, store)))
     yield from lint_rendering(collection)
@@ -224,6 +227,11 @@ def _rendering_by_rules(collection: Collection) -> Iterator[Finding]:
 def lint_refresh(collection: Collection) -> Iterator[Finding]:
     """Yield the settings after which pages are not fetched again, or which have no effect."""
     times = collection.refresh
+    if collection.sites.longest_refresh_s and not times.has_due_times:
+        message = (
+            f"refresh_min and refresh_max of single sites have no effect, because {SMART} is False: no page is due by its age"
+        )
+        yield of_setting(collection.folder, SITES, "refresh", message)
     if not times.is_ever:
         message = (
             f"{SMART} is False, and there is neither {SCHEDULE} nor {CYCLE}: pages that were fetched are not fetched again, except those that"

@@ -51,8 +51,12 @@ _HASHES = {
     Reason.PATH_DEPTH: "sites",
     Reason.QUERY_STRING: "sites",
     Reason.URLS_PER_HOST: "sites",
+    Reason.EXTENSION: "site_extensions",
+    Reason.MIME_TYPE: "site_types",
 }
 """Any change of their text may admit more."""
+_OPTIONAL = ("meta", "site_extensions", "site_types")
+"""Of these, empty ones are left out."""
 _FOLDINGS = {
     "folding": (
         Reason.URL_LENGTH,
@@ -80,7 +84,7 @@ class Checks:
     accept: str
     """A hash of which URLs rules.xml accepts."""
     sites: str
-    """A hash of the limits of single sites."""
+    """A hash of the limits of single sites, other than the following."""
     folding: UrlFolding | None
     redirects: int
     """The most in a row."""
@@ -90,6 +94,10 @@ class Checks:
     """robots.txt is obeyed."""
     meta_robots: bool
     """So are the directives of a page."""
+    site_extensions: str = ""
+    """A hash of the extensions that single sites exclude; empty: none has its own."""
+    site_types: str = ""
+    """The same for the types that are taken of them."""
     follows_redirects: bool = True
     """Redirects to other hosts are followed."""
     meta: str = ""
@@ -126,7 +134,7 @@ class Checks:
                 "sites": self.sites,
                 "folding": "" if self.folding is None else self.folding.of_the_rest,
                 "hosts_folded": "" if self.folding is None else self.folding.of_hosts,
-                **({"meta": self.meta} if self.meta else {}),
+                **{name: text for name in _OPTIONAL if (text := str(getattr(self, name)))},
             },
         )
         return msgspec.json.encode(description).decode()

@@ -304,12 +304,14 @@ class CrawlSpace:
             return False
         return self._named_hosts.matching(f"[{host}]" if ":" in host and not host.startswith("[") else host, port) is not None
 
-    def at_headers(self, content_type: str | None, *, conclusive: bool = False) -> Decision:
-        """Return whether a document of a type is accepted.
+    def at_headers(self, content_type: str | None, *, site: str, conclusive: bool = False) -> Decision:
+        """Return whether a document of a type is accepted of a site (`host:port`; empty: not known).
 
         A missing or generic type passes, because the first bytes decide then; `conclusive`: the type is that of the bytes.
         """
-        allowed = mime_allowed(self.limits.mime_types, content_type) or (not conclusive and is_generic(content_type))
+        host, _, port = site.rpartition(":")
+        limits = self.limits_of(host, int(port)) if port else self.limits
+        allowed = mime_allowed(limits.mime_types, content_type) or (not conclusive and is_generic(content_type))
         return _TYPE_ACCEPTED if allowed else _TYPE_REFUSED
 
     def _reasons_by_domain(self, url: Url) -> frozenset[Reason]:

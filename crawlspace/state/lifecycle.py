@@ -76,7 +76,7 @@ def _change_of(state: UrlState, outcome: Outcome, after: UrlState) -> DocumentCh
 def _transition(
     state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, site: Health, is_small_site: bool
 ) -> Transition:
-    kind = outcome.kind
+    policy, kind = policy.of(state.site), outcome.kind
     if kind is OutcomeKind.UNCHANGED and not outcome.conditional:
         kind = OutcomeKind.GONE  # 304 to an unconditional GET
     match kind:
@@ -140,6 +140,7 @@ def rebuilt(state: UrlState, transition: Transition) -> Transition:
 
 def remembered(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
     """Return the state of a URL that is gone and stays known: it is fetched unconditionally after the shortest interval."""
+    policy = policy.of(state.site)
     interval = policy.refresh_min_s
     due = next_fetch(now, interval, policy)
     return _without_validators(structs.replace(state, interval_s=interval, next_fetch=due, rules=0), before=state)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from math import ldexp
 
 from crawlspace.model import UrlState
 from crawlspace.state.due_times import NOT_DUE_BY_AGE
 from crawlspace.state.error_policy import ErrorRules
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshBounds:
+    """Bounds of the refresh intervals of a site, in seconds."""
+
+    min_s: int
+    max_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,28 @@ class RecrawlPolicy:
     """The length of a cycle."""
     due_by_age: bool = True
     """Pages are due again after their interval, or in the next cycle. Otherwise only what failed is (CRAWLSPACE_SMART_REFRESH = False)."""
+
+    bounds_of: Callable[[str], RefreshBounds | None] | None = None
+    """Returns the bounds of a site that has its own; None: no site has."""
+
+    def of(self, site: str) -> RecrawlPolicy:
+        """Return the policy for the URLs of a site: one with bounds of its own has its intervals in cycles, too."""
+        bounds = None if self.bounds_of is None else self.bounds_of(site)
+        if bounds is None:
+            return self
+
+        def within(interval_s: int | None) -> int | None:
+            return None if interval_s is None else max(bounds.min_s, min(bounds.max_s, interval_s))
+
+        return replace(
+            self,
+            refresh_min_s=bounds.min_s,
+            refresh_max_s=bounds.max_s,
+            start_refresh_s=within(self.start_refresh_s),
+            sitemap_refresh_s=within(self.sitemap_refresh_s),
+            next_cycle=None,
+            bounds_of=None,
+        )
 
     def most_errors(self, status: int) -> int | None:
         """Return the maximal number of runs in a row that end in a temporary error with a status; None: any number."""

@@ -72,7 +72,7 @@ def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
 
     This is no error of the URL. A pending one becomes failed (741).
     """
-    again = now + round(min(policy.refresh_min_s, policy.retry_after_max_s))
+    again = now + round(min(policy.of(state.site).refresh_min_s, policy.retry_after_max_s))
     if state.state is State.PENDING:
         state = structs.replace(state, state=State.FAILED, status=int(Status.ROBOTS_UNAVAILABLE))
     return structs.replace(state, next_fetch=again, retries=0, lease_until=None)
@@ -95,7 +95,7 @@ def logged_out(
         retries = state.retries + 1
         state = structs.replace(state, next_fetch=now + retry_wait(retries, retry_after_s=again_s, policy=policy))
     elif not waits:
-        state = structs.replace(state, next_fetch=now + round(policy.refresh_min_s), requested_by=Requester.NOBODY)
+        state = structs.replace(state, next_fetch=now + round(policy.of(state.site).refresh_min_s), requested_by=Requester.NOBODY)
     return structs.replace(state, retries=retries, lease_until=None)
 
 
@@ -104,7 +104,7 @@ def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: 
 
     The next run retries it; a continuous crawl, after a while.
     """
-    again_s = 1 if run_ends else round(min(policy.refresh_min_s, policy.retry_after_max_s))
+    again_s = 1 if run_ends else round(min(policy.of(state.site).refresh_min_s, policy.retry_after_max_s))
     status = int(Status.NOT_RENDERED)
     failed = structs.replace(state, state=State.FAILED, status=status, fetched_at=now, next_fetch=now + again_s)
     return structs.replace(failed, retries=0, lease_until=None, requested_by=Requester.NOBODY, detail=kept_detail(detail))

@@ -129,7 +129,7 @@ def without_document(engine: Engine, state: UrlState, answer: Answer, *, conditi
         answered.conditional, answered.redirect_to = conditional, answer.location or None
         answered.sets_cookie = bool(answer.sets_cookie)
         return answered
-    if status == 200 and not engine.space.at_headers(answer.type, conclusive=True).admitted:
+    if status == 200 and not engine.space.at_headers(answer.type, site=state.site, conclusive=True).admitted:
         return outcome(OutcomeKind.EXCLUDED, Status.WRONG_TYPE, Reason.MIME_TYPE)
     soft = engine.collection.soft_errors.status_of(state.url, title=answer.title, text=answer.text) if status == 200 else None
     if status != 200 or soft is not None:

@@ -298,6 +298,7 @@ class LastModified:
             self._sampled.add(state.id)
             return False
         now = int(self._clock.now())
+        policy = policy.of(state.site)
         interval = interval_of(state, changed=False, policy=policy)
         after = structs.replace(state, interval_s=interval, next_fetch=next_refresh(now, interval, policy), lease_until=None)
         changes.append(Change(after))

@@ -35,7 +35,11 @@ class PassingTime:
 
     def __init__(self, collection: Collection, store: Store, clock: Clock, *, progress: RunCounters) -> None:
         refresh = collection.refresh
-        longest_s = max(collection.policy.refresh_max_s, 0 if refresh.cycle is None else 2 * refresh.cycle.longest_s)
+        longest_s = max(
+            collection.policy.refresh_max_s,
+            collection.sites.longest_refresh_s,
+            0 if refresh.cycle is None else 2 * refresh.cycle.longest_s,
+        )
         longest_retry_s = retry_wait(max(1, collection.policy.retry_times), retry_after_s=None, policy=collection.policy)
         self._continuous = collection.continuous
         self._watch = ClockWatch(store, clock, longest_s=longest_s)

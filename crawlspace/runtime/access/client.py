@@ -108,7 +108,8 @@ class LoginClient:
 
         assert self.browser is not None
         is_of_entry = entry_hosts_of(self.sites, access)
-        return await BrowserLogIn(access, self.browser, allows, is_of_entry, report, self.user_agent, self.tls.verifies).session()
+        agent = next((one.user_agent for one in self.sites.settings if one.access is access and one.user_agent), self.user_agent)
+        return await BrowserLogIn(access, self.browser, allows, is_of_entry, report, agent, self.tls.verifies).session()
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[HttpClient]:
@@ -128,7 +129,7 @@ class LoginClient:
         if entry is not None and entry.carries(url.scheme):
             for name, value in entry.headers().items():
                 request.headers.setdefault(name, value)
-        request.headers.setdefault(b"User-Agent", self.user_agent)
+        request.headers.setdefault(b"User-Agent", self.sites.of(url.host, url.port).user_agent or self.user_agent)
         proxy = self.proxies.of(url.scheme, url.host, url.port)
         if proxy is not None:
             address = self.proxies.address(proxy)

@@ -69,7 +69,6 @@ class CrawlBrowser:
             settings,
             start=self._start,
             proxy_of=lambda page, loads: ForwardProxy(self._resources, self._certificate.context, TabPage(page, loads)),
-            user_agent=session.collection.user_agent,
             is_stopping=lambda: not crawler.crawling,
         )
 
@@ -85,14 +84,15 @@ class CrawlBrowser:
     async def render(self, request: Request, response: Response, records: list[Loads], *, stays: bool) -> Dom:
         """Return a page as the browser shows it; `records` gets the loads of each attempt. Raises NotRenderedError and NotSent."""
         state = request.meta[STATE]
-        host, _, port = state.site.rpartition(":")
+        site = self._sites.at(state.site)
         job = PageJob(
             state.url,
             response.status,
             headers_given(response, without=_NOT_FOR_THE_TAB),
             response.body,
             self.timeout_s,
-            wait_for=self._sites.of(host, int(port)).rendering.wait_for,
+            site.user_agent or self._session.collection.user_agent,
+            wait_for=site.rendering.wait_for,
             cookies=self._cookies(request),
             stays=stays,
         )

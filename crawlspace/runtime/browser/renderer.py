@@ -40,14 +40,12 @@ class Renderer:
         *,
         start: Callable[[], Awaitable[BrowserProcess]],
         proxy_of: Callable[[str, Loads], ForwardProxy],
-        user_agent: str,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         """`start` starts a browser, or raises BrowserError; `proxy_of` returns the only way out of the tab of a page."""
         self._settings = settings
         self._start_browser = start
         self._proxy_of = proxy_of
-        self._user_agent = user_agent
         self._is_stopping = is_stopping
         self._semaphore = asyncio.Semaphore(settings.pages)
         self._process: BrowserProcess | None = None
@@ -107,7 +105,7 @@ class Renderer:
             self._none_working.clear()
             process.pages += 1
         try:
-            tab = await Tab.open(process.browser, self._proxy_of(job.url, loads), job, loads, user_agent=self._user_agent)
+            tab = await Tab.open(process.browser, self._proxy_of(job.url, loads), job, loads)
             try:
                 return await tab.render()
             finally:

@@ -82,7 +82,8 @@ class RenderingMiddleware:
             return False
         if STOPPED in response.flags or b"Location" in response.headers:
             return False
-        mime, decision = document_type(self._session.space, declared_type(response.headers), response.body)
+        site = request.meta[STATE].site
+        mime, decision = document_type(self._session.space, declared_type(response.headers), response.body, site=site)
         return decision.admitted and mime in HTML_TYPES
 
     def _read(self, response: Response, url: str) -> Page:
@@ -117,7 +118,7 @@ class RenderingMiddleware:
             return response.replace(headers=headers, status=int(status))
         html = with_queries_in(with_base(dom.html, dom.base if dom.base != url else ""), plain.charset)
         body = html.encode("utf-8", "replace")
-        if 0 < self._browser.most_bytes < len(body):
+        if 0 < request.meta.get("download_maxsize", self._browser.most_bytes) < len(body):
             raise NotRenderedError(f"its DOM has {len(body)} bytes, more than DOWNLOAD_MAXSIZE")
         shown = with_dom(response, body)
         if "#" in url:  # the route, which a response from a server lacks

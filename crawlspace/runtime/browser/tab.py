@@ -45,6 +45,7 @@ class PageJob:
     headers: dict[str, str]
     body: bytes
     timeout_s: float
+    user_agent: str
     wait_for: str = ""
     """A CSS selector of what shows that the page is complete."""
     cookies: Sequence[Any] = field(default=(), repr=False)
@@ -88,12 +89,12 @@ class Tab:
         """The tab has crashed, or the page has led elsewhere."""
 
     @classmethod
-    async def open(cls, browser: Browser, proxy: ForwardProxy, job: PageJob, loads: Loads, *, user_agent: str) -> Self:
+    async def open(cls, browser: Browser, proxy: ForwardProxy, job: PageJob, loads: Loads) -> Self:
         """Open a tab, whose only way out is `proxy`. Raises playwright's Error."""
         async with AsyncExitStack() as undone:
             undone.push_async_callback(proxy.close)
             context = await browser.new_context(
-                user_agent=user_agent,
+                user_agent=job.user_agent,
                 proxy={"server": await proxy.start(), "bypass": "<-loopback>"},
                 service_workers="block",
                 accept_downloads=False,

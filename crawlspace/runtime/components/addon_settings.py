@@ -46,7 +46,7 @@ SETTINGS = (
     "CRAWLSPACE_SITES",
 )
 """The settings of ours that hold here, with the defaults of crawlspace/settings.py."""
-SITE_LIMITS = {"max_path_depth", "max_urls_per_host", "follow_query_strings"}
+SITE_LIMITS = {"max_path_depth", "max_urls_per_host", "follow_query_strings", "exclude_extensions", "mime_types"}
 """Settings of CRAWLSPACE_SITES that apply here."""
 LONGEST_URL = 65_536
 """Characters; also where URLLENGTH_LIMIT is 0, which for Scrapy is no limit."""

@@ -55,7 +55,7 @@ from crawlspace.content.sitemaps import SitemapContents, is_sitemap
 from crawlspace.document import essence, is_generic
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.runtime.components.requests import CONTENTS, EXTRACTED, FILE, SITEMAP, STATE
+from crawlspace.runtime.components.requests import CONTENTS, EXTRACTED, FILE, SITEMAP, STATE, site_text
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED, is_closing, wake
 from crawlspace.runtime.http.file_body import SUFFIX, FileBody, files_folder, prefix, remove_left
@@ -132,7 +132,7 @@ class FileReading:
         boilerplate = self._boilerplate.get(state.site, ())
         if not (rules or self._reads_all or boilerplate) or not 200 <= response.status < 300 or STOPPED in response.flags:
             return None
-        mime, decision = document_type(self._session.space, declared, response.body)
+        mime, decision = document_type(self._session.space, declared, response.body, site=state.site)
         if mime not in HTML_TYPES or not decision.admitted:
             return None
         names = {rule.expression.lower() for rule in rules.fields if rule.by == "header"}
@@ -228,8 +228,9 @@ class FileReading:
             body is not None or essence(declared) in FILE_TYPES or start.startswith(FIRST_BYTES) or self._is_converted(declared)
         ):
             return None
+        path = None if body is None else body.path
         kind, decision = document_type(
-            self._session.space, declared, None if is_too_large else start, on_disk=None if body is None else body.path
+            self._session.space, declared, None if is_too_large else start, site=site_text(request), on_disk=path
         )
         return kind if decision.admitted and (kind in FILE_TYPES or converter_for(kind, self._settings.converters)) else None
 

@@ -1,4 +1,4 @@
-"""Sets DEFAULT_REQUEST_HEADERS as Scrapy does, but keeps credentials from hosts that they are not for."""
+"""Downloader middlewares of Scrapy's, as a collection needs them: headers, credentials, conditional requests, decompression, proxies."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from scrapy.utils.python import without_none_values
 
 from crawlspace.config.access import HEADERS, CredentialHosts, is_credential
 from crawlspace.config.proxies import Proxies
+from crawlspace.config.sites import SiteTable
 from crawlspace.content.headers import kept_validator
-from crawlspace.runtime.components.requests import CONDITIONAL, CUT, RESOURCE, STATE, drop_proxy, set_proxy, site_of
+from crawlspace.runtime.components.requests import CONDITIONAL, CUT, RESOURCE, STATE, drop_proxy, set_proxy, site_of, site_text
 from crawlspace.runtime.components.scrapy_internals import DecompressionHook, is_too_large
 from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.text import printable
@@ -29,10 +30,21 @@ PROXY_AUTHORIZATION = "proxy-authorization"
 
 
 class DefaultHeaders:
-    """For pages and robots.txt of a collection. A redirect makes a request of its own, so that its target's host counts."""
+    """Sets DEFAULT_REQUEST_HEADERS as Scrapy does, but keeps credentials from hosts that they are not for, and the user agents of sites.
 
-    def __init__(self, headers: Mapping[str | bytes, object], hosts: CredentialHosts, *, through_proxies: bool) -> None:
-        """`through_proxies`: Scrapy removes Proxy-Authorization from requests without a proxy."""
+    For pages and robots.txt of a collection. A redirect makes a request of its own, so that its target's host counts.
+    """
+
+    def __init__(
+        self,
+        headers: Mapping[str | bytes, object],
+        hosts: CredentialHosts,
+        *,
+        through_proxies: bool,
+        agents: SiteAgents | None = None,
+    ) -> None:
+        """`through_proxies`: Scrapy removes Proxy-Authorization from requests without a proxy. `agents`: None if no site has its own."""
+        self._agents = agents
         named = [(name.decode("latin-1") if isinstance(name, bytes) else name, value) for name, value in headers.items()]
         secret = {
             name for name, _ in named if is_credential(name) and not (through_proxies and name.lower() == PROXY_AUTHORIZATION)
@@ -48,9 +60,13 @@ class DefaultHeaders:
             return DefaultHeadersMiddleware.from_crawler(crawler)
         headers = without_none_values(crawler.settings.getdict(HEADERS))
         through_proxies = crawler.settings.getbool("HTTPPROXY_ENABLED")
-        return cls(headers, session.collection.credential_hosts, through_proxies=through_proxies)
+        collection = session.collection
+        agents = SiteAgents(collection.sites, collection.user_agent) if collection.sites.user_agents else None
+        return cls(headers, collection.credential_hosts, through_proxies=through_proxies, agents=agents)
 
     def process_request(self, request: Request) -> None:
+        if self._agents is not None:
+            self._agents.set(request)
         for name, values in dict.items(self._for_all):  # by the mapping itself, names and values would be encoded for each page
             dict.setdefault(request.headers, name, list(values))
         of_page = request.meta.get(RESOURCE)
@@ -61,6 +77,25 @@ class DefaultHeaders:
         ):
             for name, value in self._for_some:
                 request.headers.setdefault(name, value)
+
+
+class SiteAgents:
+    """The user agents of sites. A request that has been given another one, as by a spider, keeps it."""
+
+    def __init__(self, sites: SiteTable, usual: str) -> None:
+        """`usual` is the user agent of all other sites."""
+        self._sites = sites
+        self._of_settings = frozenset(map(str.encode, (usual, *sites.user_agents)))
+
+    def set(self, request: Request) -> None:
+        """Set the user agent of a request's site, also in place of that of another site, which a redirect has brought along."""
+        given = request.headers.get("User-Agent")
+        if given is not None and given not in self._of_settings:
+            return
+        request.headers.pop("User-Agent", None)  # Scrapy sets that of all other sites
+        site = site_text(request)
+        if site and (own := self._sites.at(site).user_agent):
+            request.headers["User-Agent"] = own
 
 
 def has_host_of(url: str, page: str) -> bool:

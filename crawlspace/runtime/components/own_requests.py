@@ -120,7 +120,7 @@ class OwnRequests:
 
     def take(self) -> Request | None:
         """Return a request that may be sent now; the delay of its site counts from now."""
-        if not self._waiting or self._site_delays.is_suspended():
+        if not self._waiting:
             return None
         for key in list(self._waiting):
             self._drop_closed(key)
@@ -138,9 +138,7 @@ class OwnRequests:
         """Return the seconds until `take` may return a request; None if that depends on requests in flight."""
         if not self._waiting:
             return None
-        if self._site_delays.is_suspended():
-            return SUSPENDED_S
-        return min((self._frontier.next_slot_in(site) or BLOCKED_S for site, _ in self._waiting), default=None)
+        return min((self._next_in(site) for site, _ in self._waiting), default=None)
 
     def ended(self, own: Own) -> None:
         """Note that a request has ended, with or without a response."""
@@ -152,8 +150,13 @@ class OwnRequests:
     def are_waiting(self) -> bool:
         return bool(self._waiting)
 
+    def _next_in(self, site: str) -> float:
+        return SUSPENDED_S if self._site_delays.is_suspended(site) else self._frontier.next_slot_in(site) or BLOCKED_S
+
     def _may_send(self, key: tuple[str, int]) -> bool:
         site, page = key[0], self._waiting[key][0][2].meta[OWN].page
+        if self._site_delays.is_suspended(site):
+            return False
         if not site:
             return True
         if self._frontier.next_slot_in(site) > 0 or self._frontier.is_blocked(site):
@@ -286,4 +289,5 @@ class RepeatedRequests:
         heappush(self._waiting, (now + self._wait_s(request), next(self._order), request))
 
     def _wait_s(self, request: Request) -> float:
-        return SUSPENDED_S if self._site_delays.is_suspended() else self._slots.next_slot_in(request.meta[STATE].site)
+        site = request.meta[STATE].site
+        return SUSPENDED_S if self._site_delays.is_suspended(site) else self._slots.next_slot_in(site)

@@ -171,6 +171,12 @@ def site_of(request: Request) -> tuple[str, str] | None:
     return url.site, url.scheme
 
 
+def site_text(request: Request) -> str:
+    """Return the site of a request as text, `host:port`; empty for what is no URL."""
+    found = site_of(request)
+    return "" if found is None else found[0]
+
+
 def request_id(request: Request) -> int | str:
     """Return the id of the URL that a request is for, the site of a robots.txt, or the URL of any other request."""
     state = request.meta.get(STATE)

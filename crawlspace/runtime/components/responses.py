@@ -74,6 +74,12 @@ if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
 
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
+
+
+def _names_of(user_agent: str) -> tuple[str, ...]:
+    return tuple(_PRODUCT.findall(user_agent)[:1])
+
+
 IMMEDIATE_S = 1.0
 """A refresh after at most this many seconds is a redirect: the page is not meant to be read."""
 
@@ -139,7 +145,8 @@ class Responses:
         self._session = session
         self._space = session.space
         self._spider = spider
-        self._agent_names = tuple(_PRODUCT.findall(collection.user_agent)[:1])
+        self._sites = collection.sites
+        self._agent_names = _names_of(collection.user_agent)
         self._reader = PageReader.of(content, agent_names=self._agent_names)
         self._obey_meta_robots = content.obey_meta_robots
         self._soft_errors = collection.soft_errors
@@ -206,7 +213,7 @@ class Responses:
         declared = headers.content_type
         contents: FileContents | None = response.meta.get(CONTENTS)
         stopped = STOPPED in response.flags and contents is None
-        mime, decision = self._type_of(response, declared, contents, stopped=stopped)
+        mime, decision = self._type_of(response, state, contents, declared=declared, stopped=stopped)
         if not decision.admitted:
             return Fetched(
                 Outcome(state.id, state.url, OutcomeKind.EXCLUDED, Status.WRONG_TYPE, reason=Reason.MIME_TYPE, detail=mime)
@@ -276,7 +283,10 @@ class Responses:
         """Return a page with the fields and the text that extraction rules take from it, and what these leave out."""
         if contents is not None:
             return self._page_of(contents, response), {}
-        page, cut = self._reader.read(response, mime=mime, declared=declared), dict[Reason, int]()
+        reader = self._reader
+        if (names := self._names_at(state.site)) != self._agent_names:
+            reader = replace(reader, agent_names=names)
+        page, cut = reader.read(response, mime=mime, declared=declared), dict[Reason, int]()
         if CUT in response.flags:
             page, cut = replace(page, fields={**page.fields, "text_status": "cut"}), {Reason.PAGE_TEXT: 1}
             self._spider.logger.warning(
@@ -329,14 +339,15 @@ class Responses:
         return links
 
     def _type_of(
-        self, response: Response, declared: str | None, contents: FileContents | None, *, stopped: bool
+        self, response: Response, state: UrlState, contents: FileContents | None, *, declared: str | None, stopped: bool
     ) -> tuple[str, Decision]:
         """Return the type of a response, and whether it is taken."""
         if contents is None:
             body = _on_disk(response)
             start = response.body if body is None else body.start
-            return document_type(self._space, declared, None if stopped else start, on_disk=None if body is None else body.path)
-        return contents.kind, self._space.at_headers(contents.kind, conclusive=True)
+            path = None if body is None else body.path
+            return document_type(self._space, declared, None if stopped else start, site=state.site, on_disk=path)
+        return contents.kind, self._space.at_headers(contents.kind, site=state.site, conclusive=True)
 
     def _renders(self, state: UrlState) -> bool:
         """Return whether a page that may need a browser was rendered, or was not because that is of no use to pages like it."""
@@ -395,11 +406,16 @@ class Responses:
         detail = f"it asks for a log-in: {', '.join(map(printable, offered))}" if offered else ""
         return _error(state, status, wait_s=retry_after_of(response, now=self._session.clock.now()), detail=detail)
 
+    def _names_at(self, site: str) -> tuple[str, ...]:
+        """Return our names in directives for robots that pages of a site have."""
+        own = self._sites.at(site).user_agent
+        return _names_of(own) if own else self._agent_names
+
     def _headers(self, response: Response, state: UrlState) -> PageHeaders:
         return read_headers(
             partial(header_values, response.headers),
             url=state.url,
-            agent_names=self._agent_names,
+            agent_names=self._names_at(state.site),
             obey_robots=self._obey_meta_robots,
         )
 

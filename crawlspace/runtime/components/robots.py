@@ -108,7 +108,7 @@ class Slots(Protocol):
 
 
 class SuspensionSource(Protocol):
-    def is_suspended(self) -> bool: ...
+    def is_suspended(self, site: str) -> bool: ...
 
 
 class RobotsSlots:
@@ -188,7 +188,7 @@ class RobotsSlots:
     def waiting(self) -> Collection[str]:
         for site in [site for site in self._in_flight if not self._slots.is_blocked(site)]:
             self._end(site)
-        wanted = () if self._site_delays.is_suspended() else (one for one in self._waiting if not self._slots.is_paused(one))
+        wanted = (one for one in self._waiting if not (self._site_delays.is_suspended(one) or self._slots.is_paused(one)))
         return {*wanted, *self._in_flight.values()}
 
     def is_requesting(self, site: str) -> bool:
@@ -207,7 +207,7 @@ class RobotsSlots:
             self._slots.record_other_request(target)
 
     def _free_in(self, site: str, now: float) -> float:
-        if self._site_delays.is_suspended():
+        if self._site_delays.is_suspended(site):
             self._patient_until.pop(site, None)
             return SUSPENDED_S
         if not self._is_ours(site):

@@ -25,6 +25,7 @@ from crawlspace.decision import Decision, Reason
 from crawlspace.document import essence
 from crawlspace.model import Source, source_of
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.runtime.components.requests import site_text
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.errors import ProxyFailed
 from crawlspace.runtime.http.headers import declared_type
@@ -97,7 +98,7 @@ class RequestRules:
 
     def takes(self, request: Request, declared: str | None) -> bool:
         """Return whether the body of a response is wanted, by its type."""
-        return self.space.at_headers(declared).admitted
+        return self.space.at_headers(declared, site=site_text(request)).admitted
 
     def before(self, request: Request, checked: CheckedUrl) -> Awaitable[None] | None:
         """Return what must be waited for before robots.txt can decide about a request."""
@@ -208,7 +209,8 @@ class RuleMiddleware:
         if not 200 <= response.status < 300 or is_exempt(request) or rules.is_robots_txt(request):
             return response
         has_body = request.method != "HEAD" and response.status not in NO_CONTENT and STOPPED not in response.flags
-        decision = document_type(rules.space, declared_type(response.headers), response.body if has_body else None)[1]
+        body = response.body if has_body else None
+        decision = document_type(rules.space, declared_type(response.headers), body, site=site_text(request))[1]
         if not decision.admitted:
             raise IgnoreRequest(rules.refuse(request, decision))
         return response
@@ -238,13 +240,13 @@ class AddressRefusals:
 
 
 def document_type(
-    space: CrawlSpace, declared: str | None, body: bytes | None, *, on_disk: Path | None = None
+    space: CrawlSpace, declared: str | None, body: bytes | None, *, site: str, on_disk: Path | None = None
 ) -> tuple[str, Decision]:
-    """Return the type of a document and whether it is taken: by its header, else by its first bytes; without a body by the header.
+    """Return the type of a document and whether it is taken of its site: by its header, else by its first bytes; without a body by the header.
 
     Of a file that is `on_disk`, the body is its first bytes.
     """
-    decision = space.at_headers(declared)
+    decision = space.at_headers(declared, site=site)
     if body is None or not decision.admitted:
         return essence(declared), decision
     mime = sniff(declared, body[:SNIFFED_BYTES])
@@ -253,7 +255,7 @@ def document_type(
     elif mime not in FILE_TYPES and body.startswith(FIRST_BYTES):  # what kind of a zip file it is, its first bytes may not show
         with BytesIO(body) if on_disk is None else on_disk.open("rb") as file:
             mime = file_kind(declared, file)
-    return mime, space.at_headers(mime, conclusive=True)
+    return mime, space.at_headers(mime, site=site, conclusive=True)
 
 
 def may_redirect_robots_txt(space: CrawlSpace, target: Url, hosts: Collection[str | None]) -> bool:

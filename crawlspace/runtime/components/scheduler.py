@@ -126,7 +126,10 @@ class FrontierScheduler(BaseScheduler):
             shared.refill()
         if isinstance(fetch, FetchPage):
             parse, failed = self._callbacks.parse, self._callbacks.failed
-            return self._counted(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))
+            request = page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional)
+            if (most := self._session.collection.sites.at(fetch.state.site).max_bytes) is not None:
+                request.meta["download_maxsize"] = most
+            return self._counted(request)
         if isinstance(fetch, FetchRobots):
             return self._counted(self._robots_request(fetch))
         if self._session.deliveries.blocks_crawl:

@@ -127,17 +127,21 @@ def files_folder(collection: Collection) -> Path:
     return collection.data_folder / "files"
 
 
-def file_body_for(collection: Collection, headers: Headers, *, length: int | None, page_limit: int) -> FileBody | None:
-    """Return what takes the body of a response that may be a file, by its headers; None for a page. `page_limit`: bytes; 0: none."""
+def file_body_for(collection: Collection, headers: Headers, *, length: int | None, limits: tuple[int, int]) -> FileBody | None:
+    """Return what takes the body of a response that may be a file, by its headers; None for a page.
+
+    `limits`: bytes of a page, 0: any number, and of a file.
+    """
     if b"Content-Encoding" in headers:
         return None
+    page_limit, file_limit = limits
     files, header = collection.files, declared_type(headers)
     kind = essence(header)
     is_declared = kind in FILE_TYPES or bool(files.converters and converter_for(kind, files.converters))
     if not is_declared and not is_generic(header) and kind not in SITEMAP_TYPES:
         return None
-    body = FileBody(files_folder(collection), is_declared=is_declared, limit=files.max_bytes, page_limit=page_limit)
-    body.is_too_large = is_declared and length is not None and length > files.max_bytes
+    body = FileBody(files_folder(collection), is_declared=is_declared, limit=file_limit, page_limit=page_limit)
+    body.is_too_large = is_declared and length is not None and length > file_limit
     return body
 
 

@@ -123,7 +123,9 @@ class CurlDownloadHandler(BaseDownloadHandler):
         """Return what takes the body of a response that may be a file."""
         assert self._session is not None
         limit = request.meta.get("download_maxsize", self._most)
-        body = file_body_for(self._session.collection, head.headers, length=head.length, page_limit=limit)
+        collection, site = self._session.collection, request.meta[STATE].site
+        own = collection.sites.at(site).max_file_bytes
+        body = file_body_for(collection, head.headers, length=head.length, limits=(limit, own or collection.files.max_bytes))
         if body is not None:
             request.meta[FILE] = body
             if head.length is None or head.length > IN_MEMORY:

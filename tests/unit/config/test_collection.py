@@ -13,8 +13,10 @@ from crawlspace.config.refresh import CycleTimes, RefreshTimes
 from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.html import LINK_TAGS
 from crawlspace.crawl.startup import build_rediscovery, build_space, hash_of
+from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError, SettingError
 from crawlspace.parsing import duration, integer
+from crawlspace.rules.loosened import loosened
 from crawlspace.settings import sections
 from crawlspace.state.error_policy import ErrorRule
 from crawlspace.urls import parse
@@ -104,6 +106,9 @@ YIELDS = [
     ("CRAWLSPACE_SOFT_ERRORS", [("", "a", "", 404)], True),
     ("CRAWLSPACE_HTTP_ERRORS", {"404": "KEEP"}, False),
     ("CRAWLSPACE_REFRESH_MIN", "2d", False),
+    ("CRAWLSPACE_SITES", {"b.example": {"user_agent": "other/1"}}, True),
+    ("CRAWLSPACE_SITES", {"b.example": {"file_maxsize": 9}}, True),
+    ("CRAWLSPACE_SITES", {"b.example": {"delay": 9, "refresh_min": "2d", "download_maxsize": 9}}, False),
     ("DOWNLOAD_DELAY", 9, False),
 ]
 
@@ -142,6 +147,73 @@ def test_sites_first_match(collections: Path, host: str, port: int, delay: float
 def test_a_delay_means_one_request_at_a_time(collections: Path) -> None:
     demo = load_collection("demo", settings(collections, DOWNLOAD_DELAY="500"))
     assert demo.sites.of("a.example", 80).concurrency == 1
+
+
+OWN_TYPES: dict[str, object] = {
+    "CRAWLSPACE_SITES": {
+        "files.example": {"mime_types": ["application/pdf"], "exclude_extensions": "none"},
+        "logs.example": {"exclude_extensions": "+log"},
+    },
+    "CRAWLSPACE_CONVERTERS": {"image/png": "ocr {file}"},
+}
+TYPES = [
+    # URL, type of its answer; why it is refused, None: it is not
+    ("http://files.example/a.css", "application/pdf", None),
+    ("http://files.example/a", "text/html", Reason.MIME_TYPE),
+    ("http://files.example/a.png", "image/png", None),
+    ("http://logs.example/a.log", "text/html", Reason.EXTENSION),
+    ("http://logs.example/a.css", "text/html", Reason.EXTENSION),
+    ("http://other.example/a.log", "text/html", None),
+    ("http://other.example/a.css", "text/html", Reason.EXTENSION),
+    ("http://other.example/a", "image/gif", Reason.MIME_TYPE),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "reason"), TYPES, ids=[row[0] for row in TYPES])
+def test_types_and_extensions_of_sites(collections: Path, text: str, kind: str, reason: Reason | None) -> None:
+    space = build_space(load_collection("demo", settings(collections, **OWN_TYPES)))
+    url = parse(text)
+    decisions = [space.decide_url(url), space.at_headers(kind, site=url.site)]
+    assert next((one.reason for one in decisions if not one.admitted), None) is reason
+
+
+BOUNDS: list[tuple[dict[str, object], str, tuple[int, int, int | None] | None]] = [
+    # an entry of a.example, a site; its shortest and longest interval and that of its start URLs, None: those of the collection
+    ({"refresh_min": "1h", "refresh_max": "2h"}, "a.example:80", (3_600, 7_200, 7_200)),
+    ({"refresh_min": "1h", "refresh_max": "2h"}, "b.example:80", None),
+    ({"refresh_min": "2d"}, "a.example:80", (172_800, 864_000, 172_800)),
+    ({"refresh_max": "5d"}, "a.example:80", (86_400, 432_000, 86_400)),
+    ({"delay": 1}, "a.example:80", None),
+]
+
+
+@pytest.mark.parametrize(("entry", "site", "expected"), BOUNDS)
+def test_intervals_of_sites(
+    collections: Path, entry: dict[str, object], site: str, expected: tuple[int, int, int | None] | None
+) -> None:
+    own = {"CRAWLSPACE_REFRESH_MAX": "10d", "CRAWLSPACE_SITES": {"a.example": entry}}
+    policy = load_collection("demo", settings(collections, **own)).policy
+    found = policy.of(site)
+    assert (None if found is policy else (found.refresh_min_s, found.refresh_max_s, found.start_refresh_s)) == expected
+
+
+LOOSENING: list[tuple[dict[str, object], dict[str, object], set[Reason]]] = [
+    # an entry at the last start, the entry now, which checks admit more
+    ({"delay": 1}, {"delay": 2}, set()),
+    ({}, {"exclude_extensions": "+log"}, {Reason.EXTENSION}),
+    ({"mime_types": "text/html"}, {}, {Reason.MIME_TYPE}),
+    ({"mime_types": "text/html"}, {"mime_types": "text/html", "delay": 1}, set()),
+    ({}, {"max_path_depth": 1}, {Reason.PATH_DEPTH, Reason.QUERY_STRING, Reason.URLS_PER_HOST}),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "reasons"), LOOSENING)
+def test_which_checks_of_a_site_admit_more(
+    collections: Path, before: dict[str, object], now: dict[str, object], reasons: set[Reason]
+) -> None:
+    found = [load_collection("demo", settings(collections, CRAWLSPACE_SITES={"a.example": own})) for own in (before, now)]
+    checks = [build_rediscovery(one, build_space(one)).checks for one in found]
+    assert loosened(*checks) == reasons
 
 
 FOLDED_SITES = {"www.shop.example": {"url_fold_www": "keep"}, "*.shop.example": {"url_drop_parameters": ["sid"]}}
@@ -273,6 +345,31 @@ WRONG = [
         "CRAWLSPACE_SITES['a'] has an unknown key 'url_trailing_slashes': did you mean 'url_trailing_slash'?",
     ),
     ("CRAWLSPACE_SITES", {"a": {"url_fold_www": True}}, "CRAWLSPACE_SITES['a']['url_fold_www'] is True; it must be one of add,"),
+    ("CRAWLSPACE_SITES", {"a": {"mime_types": 3}}, "CRAWLSPACE_SITES['a']['mime_types'] is 3; it must be a list of words"),
+    (
+        "CRAWLSPACE_SITES",
+        {"a": {"exclude_extensions": "+log pdf"}},
+        "CRAWLSPACE_SITES['a']['exclude_extensions'] has '+log' with a sign and 'pdf' without one; write all with + or -",
+    ),
+    (
+        "CRAWLSPACE_SITES",
+        {"a": {"variable_delay": {"Mom 9-17": 5}}},
+        "CRAWLSPACE_SITES['a']['variable_delay']['Mom 9-17'] has an unknown day 'Mom': did you mean 'Mon'?",
+    ),
+    ("CRAWLSPACE_SITES", {"a": {"user_agent": ""}}, "CRAWLSPACE_SITES['a']['user_agent'] is ''; it must be a text"),
+    ("CRAWLSPACE_SITES", {"a": {"download_maxsize": -1}}, "CRAWLSPACE_SITES['a']['download_maxsize'] is -1; it must be at least 0"),
+    ("CRAWLSPACE_SITES", {"a": {"file_maxsize": 0}}, "CRAWLSPACE_SITES['a']['file_maxsize'] is 0; it must be at least 1"),
+    ("CRAWLSPACE_SITES", {"a": {"refresh_min": "soon"}}, "CRAWLSPACE_SITES['a']['refresh_min'] is 'soon'; it must be seconds"),
+    (
+        "CRAWLSPACE_SITES",
+        {"a": {"refresh_min": "60d"}},
+        "CRAWLSPACE_SITES['a']['refresh_min'] (5184000 s) is above CRAWLSPACE_REFRESH_MAX (2592000 s); make it smaller",
+    ),
+    (
+        "CRAWLSPACE_SITES",
+        {"a": {"refresh_min": "2h", "refresh_max": "1h"}},
+        "CRAWLSPACE_SITES['a']['refresh_min'] (7200 s) is above CRAWLSPACE_SITES['a']['refresh_max'] (3600 s)",
+    ),
     ("CRAWLSPACE_URL_SORT", True, "unknown setting CRAWLSPACE_URL_SORT: did you mean CRAWLSPACE_URL_SORT_QUERY?"),
     ("CRAWLSPACE_URL_SORT_QUERY", "up", "CRAWLSPACE_URL_SORT_QUERY is 'up'; it must be True or False"),
     ("CRAWLSPACE_URL_TRAILING_SLASH", "strip", "CRAWLSPACE_URL_TRAILING_SLASH is 'strip'; it must be one of add, keep, remove"),

@@ -59,6 +59,10 @@ PACES: list[tuple[Mapping[str, object], float, float, Pace]] = [
     ({**FAST, **WORK}, 1, 0.0, Pace(20.0, 1)),
     ({**FAST, **WORK}, 1, 30.0, Pace(30.0, 1)),
     ({**WORK, **OWN_20}, 1, 0.0, Pace(20.0, 4)),  # its own delay, which happens to be as long
+    ({**WORK, "CRAWLSPACE_SITES": {"a": {"delay": 3, "variable_delay": {"Mon 09:00-10:00": 7}}}}, 1, 0.0, Pace(7.0, 1)),
+    ({**WORK, "CRAWLSPACE_SITES": {"a": {"delay": 3, "variable_delay": {"Mon 09:00-10:00": 7}}}}, 3, 0.0, Pace(3.0, 1)),
+    ({**FAST, **WORK, "CRAWLSPACE_SITES": {"a": {"variable_delay": {}}}}, 1, 0.0, Pace(0.0, 4)),
+    ({**FAST, **WORK, "CRAWLSPACE_SITES": {"b": {"variable_delay": {}}}}, 1, 0.0, Pace(20.0, 1)),
     ({**FAST, **NIGHT}, 1, 0.0, Pace(0.0, 4, suspended=True)),
     ({**FAST, **NIGHT}, 9, 0.0, Pace(0.0, 4)),
     # With AutoThrottle, before a first answer.
@@ -91,8 +95,22 @@ def test_a_slot_is_left_when_its_time_is_over_and_when_the_clock_is_set_back(tmp
     seen = []
     for move in (0, 1, 9, 2, -10, 2):  # hours after Monday 8:00
         clock.set(MONDAY_8 + move * HOUR)
-        seen.append((found.phase()[1], found.of("a:80").suspended))
-    assert seen == [(False, False), (True, True), (False, False), (True, True), (False, False), (True, True)]
+        seen.append(([suspended for _, suspended in found.phase()], found.of("a:80").suspended))
+    assert seen == [([suspended], suspended) for suspended in (False, True, False, True, False, True)]
+
+
+def test_a_site_with_a_timetable_of_its_own_keeps_to_that(tmp_path: Path) -> None:
+    own = {"a": {"variable_delay": {"Mon 10:00-11:00": "suspend"}, "delay": 3}}
+    clock = FakeClock(MONDAY_8)
+    found = site_delays(tmp_path, {**FAST, **NIGHT, "CRAWLSPACE_SITES": own}, clock)
+    seen = []
+    for hour in (0, 1, 2, 3, 9):  # after Monday 8:00
+        clock.set(MONDAY_8 + hour * HOUR)
+        seen.append(tuple(found.is_suspended(site) for site in ("a:80", "b:80", "")))
+        assert [found.of(site).suspended for site in ("a:80", "b:80")] == list(seen[-1][:2])
+    assert seen == [(False, False, False), (False, True, True), (True, True, True), (False, True, True), (False, False, False)]
+    clock.set(MONDAY_8)
+    assert found.change_at() == MONDAY_8 + HOUR / 4
 
 
 LATENCIES: list[tuple[Mapping[str, object], float, list[tuple[int, float | None]], list[float]]] = [

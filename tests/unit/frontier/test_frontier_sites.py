@@ -59,6 +59,21 @@ def test_a_site_whose_turn_comes_while_all_is_suspended_waits() -> None:
     assert world.frontier.wake_in() == 600
 
 
+def test_a_suspended_site_leaves_its_place_to_others() -> None:
+    class OneSuspended(World):
+        def of(self, site: str) -> Pace:
+            return Pace(1.0, 1, suspended=site == "a:80" and self.changes < inf)
+
+    world = OneSuspended(new("http://a/1"), new("http://a/2"), new("http://b/1"), max_sites=1)
+    assert world.next() == "http://a/1"
+    world.changes = world.clock.now() + 600
+    world.frontier = world.open()
+    assert [world.fetch(), world.fetch()] == ["http://b/1", None]
+    world.clock.advance(600)
+    world.changes = inf
+    assert world.fetch() is not None
+
+
 def test_a_clock_that_is_set_back_does_not_hold_a_pace_on() -> None:
     world = World(new("http://a/1"))
     world.pace, world.changes = Pace(1.0, 1, suspended=True), world.clock.now() + 600
@@ -216,7 +231,7 @@ PAUSED = [
     # what has happened to the only site; for how long it waits and why
     (failing, 10, "is paused after 4 failures in a row"),
     (asking_to_wait, 120, "is not to be requested before, by its own answer or a wait of an earlier run"),
-    (suspended, 3_600, "is suspended by CRAWLSPACE_VARIABLE_DELAY"),
+    (suspended, 3_600, "is suspended by CRAWLSPACE_VARIABLE_DELAY, or variable_delay in CRAWLSPACE_SITES"),
     (with_a_retry, 84, "has pages that failed and are requested again then"),
     (in_flight, None, ""),
     (between_two_requests, None, ""),

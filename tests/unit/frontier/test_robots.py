@@ -7,11 +7,12 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.robots import (
     ABSURD_S,
+    Robots,
     RobotsVerdict,
     product_token,
 )
 from tests.contract.memory.store import MemoryStore
-from tests.unit.frontier.conftest import AGENT, ALLOWED, DAY_S, FORBIDDEN, SITE, UNKNOWN, ask, reading, robots_of
+from tests.unit.frontier.conftest import AGENT, ALLOWED, DAY_S, FORBIDDEN, SITE, UNKNOWN, CountingStore, ask, reading, robots_of
 
 # --- which group speaks to us -------------------------------------------------------------------------------------
 
@@ -25,6 +26,19 @@ TOKENS = [
     ("(+https://www.example.org/)", ""),
     ("", ""),
 ]
+
+
+def test_a_site_may_have_a_user_agent_of_its_own() -> None:
+    body = "User-agent: partnerbot\nDisallow: /a\nCrawl-delay: 7\n\nUser-agent: *\nDisallow: /b\n"
+    sites = ("www.example.com:80", "other.example:80")
+    store = CountingStore().holding(dict.fromkeys(sites, body))
+
+    def own_agent(site: str) -> str:
+        return "partnerbot/2" if site == sites[0] else ""
+
+    robots = Robots(store, clock=FakeClock(), user_agent=AGENT, ttl_s=DAY_S, own_agent=own_agent)
+    assert [ask(robots, path, site=site) for site in sites for path in ("/a", "/b")] == [FORBIDDEN, ALLOWED, ALLOWED, FORBIDDEN]
+    assert [robots.delay_of(site, "http") for site in sites] == [7.0, 0.0]
 
 
 @pytest.mark.parametrize(("user_agent", "token"), TOKENS)

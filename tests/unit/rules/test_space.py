@@ -311,7 +311,7 @@ HEADERS = [
 
 @pytest.mark.parametrize("content_type,conclusive,reason", HEADERS)
 def test_headers(content_type: str | None, conclusive: bool, reason: Reason) -> None:
-    assert _space("", Limits()).at_headers(content_type, conclusive=conclusive).reason is reason
+    assert _space("", Limits()).at_headers(content_type, site="a.example:80", conclusive=conclusive).reason is reason
 
 
 ONLY_DOMAIN = [
@@ -466,6 +466,8 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], set[Reason]]] = [
     ("repeated segments", {}, {"limits": {"max_repeated_segments": None}}, {Reason.REPEATED_SEGMENTS}),
     ("rules.xml", {}, {"accept": "x"}, {Reason.ACTIONS}),
     ("limits of sites", {}, {"sites": "x"}, {Reason.PATH_DEPTH, Reason.QUERY_STRING, Reason.URLS_PER_HOST}),
+    ("extensions of sites", {}, {"site_extensions": "x"}, {Reason.EXTENSION}),
+    ("types of sites", {"site_types": "x"}, {}, {Reason.MIME_TYPE}),
     ("more redirects", {}, {"redirects": 20}, {Reason.REDIRECTS}),
     ("more links", {}, {"page_links": 20_000}, {Reason.PAGE_LINKS}),
     ("robots.txt ignored", {}, {"robots": False}, {Reason.ROBOTS}),

@@ -10,10 +10,11 @@ from msgspec import structs
 from crawlspace.document import Op
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
+from crawlspace.state.due_times import NOT_DUE_BY_AGE
 from crawlspace.state.error_policy import read_error_rules
 from crawlspace.state.fetch_history import DocumentChange, fetches
 from crawlspace.state.lifecycle import advance, approved, discarded, rebuilt, withhold
-from crawlspace.state.recrawl import RecrawlPolicy, error_wait, next_fetch, next_interval, retry_wait
+from crawlspace.state.recrawl import RecrawlPolicy, RefreshBounds, error_wait, next_fetch, next_interval, retry_wait
 from crawlspace.state.site_health import Health
 from crawlspace.status import Status
 
@@ -187,6 +188,34 @@ def test_the_detail_is_that_of_the_last_error(what: str, before: UrlState, came:
     after = advance(before, came, policy=POLICY, now=NOW, site=WELL).state
     assert after.detail == detail
     assert after.detail is None or after.state in (State.FAILED, State.GONE)
+
+
+def _own_bounds(site: str) -> RefreshBounds | None:
+    return RefreshBounds(60, 120) if site == "a:80" else None
+
+
+OWN = replace(POLICY, bounds_of=_own_bounds)
+CYCLES = {"next_cycle": NOW + DAY, "cycle_s": DAY}
+OF_SITES: list[tuple[RecrawlPolicy, str, float]] = [
+    # the policy, a site, seconds until its page is due again
+    (OWN, "a:80", 90),
+    (OWN, "b:80", 15.5 * DAY),
+    (replace(OWN, **CYCLES), "a:80", 90),  # between the beginnings of two cycles, too
+    (replace(OWN, **CYCLES), "b:80", 2 * DAY),
+    (replace(OWN, due_by_age=False), "a:80", 90 + NOT_DUE_BY_AGE),
+]
+
+
+@pytest.mark.parametrize(("policy", "site", "after_s"), OF_SITES)
+def test_a_site_may_have_intervals_of_its_own(policy: RecrawlPolicy, site: str, after_s: float) -> None:
+    new = structs.replace(NEW, site=site)
+    assert advance(new, document(), policy=policy, now=NOW).state.next_fetch == NOW + after_s
+
+
+def test_start_urls_and_sitemaps_of_a_site_keep_to_its_intervals() -> None:
+    policy = replace(OWN, start_refresh_s=DAY, sitemap_refresh_s=5)
+    own, other = policy.of("a:80"), policy.of("b:80")
+    assert (own.start_refresh_s, own.sitemap_refresh_s, other.start_refresh_s, other.sitemap_refresh_s) == (120, 60, DAY, 5)
 
 
 def test_retries_are_counted_and_a_success_ends_them() -> None:

@@ -53,7 +53,7 @@ class Crawl:
                 content=SimpleNamespace(is_main=False, markdown=False, part_chars=0),
                 extraction_rules=NO_RULES,
             ),
-            space=SimpleNamespace(at_headers=lambda kind, conclusive=False: Decision(Reason.ADMITTED, None, ())),
+            space=SimpleNamespace(at_headers=lambda kind, site, conclusive=False: Decision(Reason.ADMITTED, None, ())),
             sending=SimpleNamespace(ago_s=lambda site: 0.0),
             file_slots=turns,
             boilerplate={},

@@ -34,7 +34,7 @@ class World(FixedDelays):
         self.turns = RobotsSlots(self.frontier, self)
         self.began = self.clock.monotonic()
 
-    def is_suspended(self) -> bool:
+    def is_suspended(self, site: str) -> bool:
         return self.pace.suspended
 
     def redirect(self, sites: int, to: str) -> None:
