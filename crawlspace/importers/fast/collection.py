@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from crawlspace.importers.access import form_login, proxies
 from crawlspace.importers.fast import options as fast_options
@@ -43,8 +44,10 @@ from crawlspace.importers.translation import (
     Translate,
     Translation,
     WrongValue,
+    extensions,
     lost,
     number,
+    one_value,
     setting,
     sitemaps,
     translated,
@@ -54,6 +57,7 @@ from crawlspace.importers.translation import (
 )
 from crawlspace.text import printable, quoted
 
+_TranslateOfSite: TypeAlias = "Callable[[_FastImport, Sequence[str], str], Translation]"
 DELAY_S = 60
 """FAST's default delay: the only default that public documentation confirms."""
 _FIRST_OPTIONS = ("robots", "truncate")
@@ -389,6 +393,9 @@ class _FastImport:
         own: dict[str, object] = {}
         for option in section.options:
             own.update(self._site_option(option, within, hosts))
+        for nested in section.sections:
+            if nested.name == "variable_delay":
+                own.update(self._delays_of_part(nested, within, hosts))
         for value in named:
             entry = f"the entry {quoted(value.named)} of CRAWLSPACE_SITES"
             nothing = lost("the sub-domain has no option that can differ between sites")
@@ -398,8 +405,8 @@ class _FastImport:
                 self._form_login(nested, f"{within}Login {nested.name}", hosts)
             elif nested.name == "passwd":
                 self._passwords(nested)
-            elif nested.name not in LISTS:
-                self._add(nested.line, f"{within}{nested.name}", lost("it cannot differ between sites"))
+            elif nested.name not in {*LISTS, "variable_delay"}:
+                self._add(nested.line, f"{within}{nested.name}", lost(_ONE_FOR_ALL))
         for host in hosts if own else ():
             self._settings.set_site(host, own, f"{self._report.file}:{section.line}: {printable(within[:-1])}")
 
@@ -436,20 +443,39 @@ class _FastImport:
             lines = self._list_files.read_all(option.values, self._report, name)
             self._starts += [(name, WrittenValue(value.text, option.line)) for value in lines]
             return {}
-        if option.name not in _OF_SITES:
-            self._add(option.line, name, lost("it cannot differ between sites"))
+        translate = _OF_SITES.get(option.name)
+        if translate is None:
+            self._add(option.line, name, lost(_ONE_FOR_ALL))
             return {}
-        key, read = _OF_SITES[option.name]
-        try:
-            value = read(values)
-        except WrongValue as error:
-            self._add(option.line, name, lost(f"its value cannot be used: {error}"))
-            return {}
-        if not hosts:
-            self._add(option.line, name, lost("the sub-domain names no host that an entry of CRAWLSPACE_SITES could be for"))
-            return {}
-        self._add(option.line, name, Translation(Fate.TRANSLATED, f"{key!r}: {value!r} in CRAWLSPACE_SITES"))
-        return {key: value}
+        found = translated(lambda values, _: translate(self, values, within[:-1]), values, self._defaults)
+        if found.settings and not hosts:
+            found = lost(_NO_HOST)
+        if option.name == "cut_off" and found.settings and self._yes("truncate", usual=True):
+            self._settings.set({_TRUNCATE: True}, f"{self._report.file}:{option.line}: {printable(name)}")
+        self._add(option.line, name, found)
+        return found.settings
+
+    def _delays_of_part(self, section: FastSection, within: str, hosts: Sequence[str]) -> Mapping[str, object]:
+        """Translate the delays of a sub-domain by the time of the week."""
+        rows, settings = READERS[section.name](section, self._defaults)
+        for option, found in rows:
+            moved = _as_key(found, "CRAWLSPACE_VARIABLE_DELAY", "variable_delay")
+            name = f"{within}{section.name}/{option.name}"
+            self._add(option.line, name, moved if hosts or found.fate.is_lost else lost(_NO_HOST))
+        return {"variable_delay": settings["CRAWLSPACE_VARIABLE_DELAY"]} if hosts and settings else {}
+
+    def _refresh_of_part(self, values: Sequence[str], _: str) -> Translation:
+        """Translate the interval of a sub-domain, which is one of its pages here, and not that of a cycle."""
+        minutes = number(values)
+        if not minutes:
+            raise WrongValue("it is a number of minutes above 0")
+        of_all = self._number_of("refresh", 0)
+        if of_all and minutes > of_all and self._mode() != "adaptive":
+            return lost(f"the cycle of the collection ({of_all:g} minutes) has all that is known fetched, and is shorter")
+        return _of_site({"refresh_min": f"{minutes}m", "refresh_max": f"{minutes}m"})
+
+    def _proxy_of_part(self, values: Sequence[str], part: str) -> Translation:
+        return _as_key(proxies(values, collection=f"{self._name}_{part}"), "CRAWLSPACE_PROXY", "proxy")
 
     # --- start URLs --------------------------------------------------------------------------------------------------
 
@@ -497,13 +523,49 @@ _TRUNCATE = "CRAWLSPACE_TRUNCATE_PAGES"
 _BOUNDS = ("CRAWLSPACE_REFRESH_MIN", "CRAWLSPACE_REFRESH_MAX")
 REFRESH_MIN = 1500
 """FAST's default of `refresh`, in minutes."""
-_OF_SITES = {
-    "delay": ("delay", number),
-    "max_pending": ("concurrency", lambda values: whole(values, low=1)),
-    "max_doc": ("max_urls_per_host", lambda values: whole(values, low=1)),
-    "sort_query_params": ("url_sort_query", yes_or_no),
-    "use_javascript": ("render", lambda values: "always" if yes_or_no(values) else "never"),
-    "use_sitemaps": ("follow", lambda values: "both" if yes_or_no(values) else "links"),
-    "if_modified_since": ("conditional_get", yes_or_no),
+_ONE_FOR_ALL = "it cannot differ between sites"
+_NO_HOST = "the sub-domain names no host that an entry of CRAWLSPACE_SITES could be for"
+
+
+def _of_site(own: Mapping[str, object], *, note: str = "") -> Translation:
+    text = ", ".join(f"{key!r}: {value!r}" for key, value in own.items())
+    return Translation(Fate.TRANSLATED, f"{text} in CRAWLSPACE_SITES{note}", own)
+
+
+def _as_key(found: Translation, name: str, key: str) -> Translation:
+    """Return the translation to a setting as one to a key of CRAWLSPACE_SITES."""
+    own = {key: found.settings[name]} if name in found.settings else {}
+    return replace(found, text=found.text.replace(name, f"{key!r} of CRAWLSPACE_SITES"), settings=own)
+
+
+def _key(key: str, read: Callable[[Sequence[str]], object]) -> _TranslateOfSite:
+    """Return a translation to one key of an entry."""
+    return lambda _, values, __: _of_site({key: read(values)})
+
+
+def _sizes(importing: _FastImport, values: Sequence[str], _: str) -> Translation:
+    cuts = importing._yes("truncate", usual=True)
+    note = ", and CRAWLSPACE_TRUNCATE_PAGES = True, for all sites" if cuts else ""
+    return _of_site(dict.fromkeys(("download_maxsize", "file_maxsize"), whole(values, low=1)), note=note)
+
+
+def _extensions(_: _FastImport, values: Sequence[str], __: str) -> Translation:
+    return _as_key(extensions(values, {}), "CRAWLSPACE_EXCLUDE_EXTENSIONS", "exclude_extensions")
+
+
+_OF_SITES: Mapping[str, _TranslateOfSite] = {
+    "delay": _key("delay", number),
+    "max_pending": _key("concurrency", lambda values: whole(values, low=1)),
+    "max_doc": _key("max_urls_per_host", lambda values: whole(values, low=1)),
+    "sort_query_params": _key("url_sort_query", yes_or_no),
+    "use_javascript": _key("render", lambda values: "always" if yes_or_no(values) else "never"),
+    "use_sitemaps": _key("follow", lambda values: "both" if yes_or_no(values) else "links"),
+    "if_modified_since": _key("conditional_get", yes_or_no),
+    "user_agent": _key("user_agent", one_value),
+    "allowed_types": _key("mime_types", lambda values: [value.lower() for value in values]),
+    "exclude_exts": _extensions,
+    "cut_off": _sizes,
+    "refresh": _FastImport._refresh_of_part,
+    "proxy": _FastImport._proxy_of_part,
 }
-"""Options that may differ between sites, with their keys in CRAWLSPACE_SITES."""
+"""Options that may differ between sites, as keys of CRAWLSPACE_SITES; the last argument names the part of the collection."""

@@ -130,7 +130,8 @@ OPTIONS: Mapping[str, Translate] = {
     "max_pages": as_whole(
         "CLOSESPIDER_PAGECOUNT",
         low=1,
-        note="; a run ends there, after what is in flight, and the next one goes on; robots.txt and errors count too",
+        note="; a run ends there, after what is in flight, and the next one goes on: start one a cycle, and set no CRAWLSPACE_CONTINUOUS;"
+        " robots.txt and errors count too",
     ),
     "max_inter_docs": as_whole("CRAWLSPACE_MAX_PAGES_IN_TURN", low=1),
     "enforce_delay_per_ip": as_switch("CRAWLSPACE_SHARE_ADDRESS_DELAY"),

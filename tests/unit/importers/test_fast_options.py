@@ -15,7 +15,7 @@ from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.urls import parse
 from tests.unit.importers.fast_imports import CORPUS, imported
-from tests.unit.importers.imports import DEFAULTS, settings_of
+from tests.unit.importers.imports import DEFAULTS, findings, settings_of
 
 # what the specification names
 SPECIFIED = [
@@ -275,6 +275,66 @@ def test_a_sub_domain_has_rules_and_log_ins_of_its_own() -> None:
     ]
     assert [compiled.evaluate(parse(url)).accept for url in urls] == [True, False, False, True]
     assert found.report.lost == 0
+
+
+PART = '<section name="include_domains"> <attrib name="exact"> a.contoso.com </attrib> </section>'
+# what a SubDomain has beside its host -> its fate, its entry in CRAWLSPACE_SITES
+OF_PARTS: list[tuple[str, str, Fate, dict[str, object]]] = [
+    ("delay", "9", TRANSLATED, {"delay": 9}),
+    ("refresh", "60", TRANSLATED, {"refresh_min": "60m", "refresh_max": "60m"}),
+    ("refresh", "1440", TRANSLATED, {"refresh_min": "1440m", "refresh_max": "1440m"}),
+    ("refresh", "1441", LOST, {}),
+    ("refresh", "0", LOST, {}),
+    ("variable_delay/Wed:09-Wed:17", "20", TRANSLATED, {"variable_delay": {"Wed:09-Wed:17": 20}}),
+    ("variable_delay/Wen:09-Wed:17", "20", LOST, {}),
+    ("proxy", "proxy.contoso.com:3128", TRANSLATED, {"proxy": "http://proxy.contoso.com:3128"}),
+    (
+        "proxy",
+        "anna:Geheim1@proxy.contoso.com:3128",
+        TRANSLATED,
+        {"proxy": {"url": "http://proxy.contoso.com:3128", "user": "anna", "password": "env:DEMO_SUBDOMAIN_P_PROXY_PASSWORD"}},
+    ),
+    ("proxy", "a b", LOST, {}),
+    ("user_agent", "FAST Enterprise Crawler 6", TRANSLATED, {"user_agent": "FAST Enterprise Crawler 6"}),
+    ("allowed_types", "Text/HTML", TRANSLATED, {"mime_types": ["text/html"]}),
+    ("exclude_exts", ".PDF", TRANSLATED, {"exclude_extensions": ["pdf"]}),
+    ("exclude_exts", "", TRANSLATED, {"exclude_extensions": "none"}),
+    ("exclude_exts", ".tar.gz", LOST, {"exclude_extensions": "none"}),
+    ("cut_off", "5000", TRANSLATED, {"download_maxsize": 5000, "file_maxsize": 5000}),
+    ("cut_off", "0", LOST, {}),
+    ("robots", "no", LOST, {}),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "fate", "own"), OF_PARTS, ids=[f"{row[0]} {row[1]}" for row in OF_PARTS])
+def test_what_becomes_of_an_option_of_a_sub_domain(
+    name: str, value: str, fate: Fate, own: dict[str, object], tmp_path: Path
+) -> None:
+    refresh = '<attrib name="refresh"> 1440 </attrib>'
+    found = of_content(f'{STARTS}{refresh}{PART}<SubDomain name="p">{PART}{attribute(name, value)}</SubDomain>')
+    [reported] = [one for one in found.report.options if one.option == f"SubDomain p/{name}"]
+    assert reported.fate is fate, reported.sentence
+    written = settings_of(found, delay=60)
+    assert written.get("CRAWLSPACE_SITES", {}) == ({"a.contoso.com": own} if own else {})
+    assert ("CRAWLSPACE_TRUNCATE_PAGES" in written) is ("download_maxsize" in own)
+    assert "Geheim1" not in "".join([*found.files.values(), *found.report.lines()])
+    assert findings("demo", tmp_path, found) == []
+
+
+@pytest.mark.parametrize("name", ["delay", "variable_delay/Wed:09-Wed:17"])
+def test_a_sub_domain_without_a_host_has_no_entry(name: str) -> None:
+    found = of_content(f'<SubDomain name="p">{attribute(name, "9")}</SubDomain>')
+    [reported] = [one for one in found.report.options if one.option == f"SubDomain p/{name}"]
+    assert "the sub-domain names no host" in reported.sentence
+    assert settings_of(found, delay=60) == {}
+
+
+def attribute(name: str, value: str) -> str:
+    """An attrib with a value; `section/name` is in a section."""
+    section, _, option = name.rpartition("/")
+    member = f"<member> {value} </member>" if value else ""
+    attrib = f'<attrib name="{option}" type="list-string">{member}</attrib>'
+    return f'<section name="{section}">{attrib}</section>' if section else attrib
 
 
 def of_content(content: str) -> ImportedCollection:
