@@ -69,7 +69,7 @@ def test_a_user_agent_of_its_own_is_sent_and_looked_for_in_robots_txt_and_direct
     assert "robots.txt forbids the URL" in explained
 
 
-LIMITS = [
+LIMITS: list[tuple[dict[str, object], str, int | None, int]] = [
     # the entry, a path, the status of its URL at this site, and at others
     ({"download_maxsize": 2_000}, "/long", 615, 200),
     ({"download_maxsize": 2_000}, "/a", 200, 200),

@@ -103,11 +103,15 @@ def test_a_switch_that_the_next_start_makes_is_told(web: RefreshedWeb) -> None:
     assert not refreshing(web.collection().refresh, web.store, now=0).is_switched
 
 
+OWN_INTERVALS: dict[str, object] = {"CRAWLSPACE_SITES": {"a.example": {"refresh_max": "9d"}}}
 LINTED: list[tuple[dict[str, object], str]] = [
     ({}, ""),
     (OFF, "pages that were fetched are not fetched again"),
     ({**OFF, **AT_TWO}, ""),
     ({**OFF, **CYCLES}, "has no effect"),
+    ({**OFF, **AT_TWO, **OWN_INTERVALS}, "refresh_min and refresh_max of single sites have no effect"),
+    ({**OFF, **CYCLES, **OWN_INTERVALS}, "CRAWLSPACE_SMART_REFRESH has no effect"),
+    (OWN_INTERVALS, ""),
     (AT_TWO, ""),
 ]
 

@@ -195,13 +195,13 @@ def _own_bounds(site: str) -> RefreshBounds | None:
 
 
 OWN = replace(POLICY, bounds_of=_own_bounds)
-CYCLES = {"next_cycle": NOW + DAY, "cycle_s": DAY}
+OWN_IN_CYCLES = replace(OWN, next_cycle=NOW + DAY, cycle_s=DAY)
 OF_SITES: list[tuple[RecrawlPolicy, str, float]] = [
     # the policy, a site, seconds until its page is due again
     (OWN, "a:80", 90),
     (OWN, "b:80", 15.5 * DAY),
-    (replace(OWN, **CYCLES), "a:80", 90),  # between the beginnings of two cycles, too
-    (replace(OWN, **CYCLES), "b:80", 2 * DAY),
+    (OWN_IN_CYCLES, "a:80", 90),  # between the beginnings of two cycles, too
+    (OWN_IN_CYCLES, "b:80", 2 * DAY),
     (replace(OWN, due_by_age=False), "a:80", 90 + NOT_DUE_BY_AGE),
 ]
 
