@@ -47,12 +47,13 @@ def lint_rules(
     `accepts_all`: rules.xml need not accept a URL; where it must, domain rules without an end let nothing in. `of_addresses`: address
     rules take the place of that end (CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS).
     """
-    is_open = accepts_all and _leaves_its_hosts(limits)
+    is_open = accepts_all and _leaves_its_hosts(limits) and not (of_addresses and rules.address)
     domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
     findings = [
         *_never_applying(rules, domain),
         *_no_domain_rules(rules, is_open=is_open),
-        *_open_ends(rules, is_open=is_open and not (of_addresses and rules.address)),
+        *_open_ends(rules, is_open=is_open),
+        *(_named_or_by_address(rules) if of_addresses else ()),
         *_prefix_hosts(rules),
         *_extensions_as_hosts(rules.prefix),
         *_hosts_of_anybody(rules),
@@ -125,6 +126,26 @@ def _open_ends(rules: CrawlRules, *, is_open: bool) -> Iterator[Finding]:
             continue
         message = f"the address rules do not end in 'forbid address {everything}', so every other IPv{version} address is open"
         yield _finding((of_version or rules.address)[-1], "no-final-forbid", message)
+
+
+def _named_or_by_address(rules: CrawlRules) -> Iterator[Finding]:
+    """Yield what keeps CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS from having hosts crawled by their names or by their addresses."""
+    setting = "CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS"
+    allowed = next((rule for rule in rules.address if rule.action is RuleAction.ALLOW), None)
+    names_hosts = any(rule.action is RuleAction.ALLOW and rule.host.strip("*") for rule in (*rules.domain, *rules.prefix))
+    if not any(rule.catch_all and rule.action is RuleAction.FORBID for rule in rules.address):
+        why = "no rule forbids all addresses, as 'forbid address 0.0.0.0 0.0.0.0' and 'forbid address :: ::' do"
+        yield Finding("crawl.rules", 1, 1, "warning", "named-hosts", f"{setting} has no effect, because {why}")
+    elif not names_hosts:
+        why = "no allow rule names a host; start URLs name none: write 'allow domain' with each host that may have any address"
+        yield Finding("crawl.rules", 1, 1, "warning", "named-hosts", f"{setting} has no effect, because {why}")
+    for rule in rules.domain:
+        if rule.catch_all and rule.action is RuleAction.FORBID and allowed is not None:
+            message = (
+                f"{quoted(rule.ref.text)} refuses the hosts that only {quoted(allowed.ref.text)} in line {allowed.ref.line} lets in:"
+                f" with {setting} leave it out, for 'forbid address' ends the rules"
+            )
+            yield _finding(rule, "named-hosts", message)
 
 
 def _capitals(rules: CrawlRules) -> Iterator[Finding]:

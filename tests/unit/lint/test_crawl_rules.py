@@ -91,6 +91,26 @@ def test_a_crawl_that_may_spread(rules: str, limits: Limits, codes: list[str]) -
     assert [f.code for f in lint_rules(parse_crawl_rules(rules, file="crawl.rules"), limits)] == codes
 
 
+BY_NAME_OR_ADDRESS = [
+    # rules, line and code of each finding with CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS
+    ("allow domain a\nallow address 9.0.0.0/8\n" + ENDS, []),
+    ("allow http://a/\nallow address 9.0.0.0/8\n" + ENDS, []),
+    ("allow domain a\n" + END + "allow address 9.0.0.0/8\n" + ENDS, [(2, "named-hosts")]),
+    ("allow domain a\n" + END + ENDS, []),
+    ("allow domain a\n" + END, [(1, "named-hosts")]),
+    ("", [(1, "named-hosts"), (1, "no-domain-rules")]),
+    ("allow address 9.0.0.0/8\n" + ENDS, [(1, "named-hosts")]),
+    ("allow domain *\nallow address 9.0.0.0/8\n" + ENDS, [(1, "named-hosts")]),
+    ("allow domain a\nallow address 9.0.0.0/8\n", [(1, "named-hosts"), (2, "no-final-forbid"), (2, "no-final-forbid")]),
+]
+
+
+@pytest.mark.parametrize(("rules", "expected"), BY_NAME_OR_ADDRESS)
+def test_hosts_by_name_or_by_address(rules: str, expected: list[tuple[int, str]]) -> None:
+    found = lint_rules(parse_crawl_rules(rules, file="crawl.rules"), Limits(), of_addresses=True)
+    assert [(f.line, f.code) for f in found] == expected
+
+
 @pytest.mark.parametrize(
     ("rules", "codes"), [("", []), ("allow domain a\n", []), ("allow address 9.0.0.0/8\n", ["no-final-forbid"] * 2)]
 )
