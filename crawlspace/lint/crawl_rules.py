@@ -132,7 +132,8 @@ def _named_or_by_address(rules: CrawlRules) -> Iterator[Finding]:
     """Yield what keeps CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS from having hosts crawled by their names or by their addresses."""
     setting = "CRAWLSPACE_NAMED_HOSTS_ANY_ADDRESS"
     allowed = next((rule for rule in rules.address if rule.action is RuleAction.ALLOW), None)
-    names_hosts = any(rule.action is RuleAction.ALLOW and rule.host.strip("*") for rule in (*rules.domain, *rules.prefix))
+    listed: tuple[DomainRule | PrefixRule, ...] = (*rules.domain, *rules.prefix)
+    names_hosts = any(rule.action is RuleAction.ALLOW and rule.host.strip("*") for rule in listed)
     if not any(rule.catch_all and rule.action is RuleAction.FORBID for rule in rules.address):
         why = "no rule forbids all addresses, as 'forbid address 0.0.0.0 0.0.0.0' and 'forbid address :: ::' do"
         yield Finding("crawl.rules", 1, 1, "warning", "named-hosts", f"{setting} has no effect, because {why}")

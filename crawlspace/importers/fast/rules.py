@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from xml.sax.saxutils import quoteattr
 
 from crawlspace.errors import RuleFileError
@@ -153,12 +153,16 @@ class _SpaceFromLists:
         """Return the values that are hosts, after writing the rules for addresses, which hosts without a domain rule must have."""
         of_addresses = [value for value in hosts if value.rule.startswith("address ")]
         others = [value for value in hosts if not value.rule.startswith("address ")]
+        if of_addresses:
+            others = [
+                value if value.rule or not value.pattern else replace(value, rule=f"domain {value.pattern}") for value in others
+            ]
         is_lost = any(not value.rule for value in others) or "include_domains" in self._lists.has_lost
         for value in of_addresses:
             if is_lost:
                 reason = (
-                    "address rules take the place of domain rules only where all other values are hosts, or beginnings or ends of them,"
-                    " that a domain rule can name: write them if all hosts have such addresses"
+                    "a host is crawled by its name or by its address where a domain rule can have each other value, and a regular expression"
+                    " only if it is made of letters, digits, hyphens, \\. and .*: write the rules if all hosts have such addresses"
                 )
                 self._report.add(value.line, value.option, Fate.NO_COUNTERPART, reason, is_recalled=True)
             else:
@@ -267,6 +271,8 @@ class ListedValue:
     """The element of rules.xml."""
     named: str = ""
     """The target of a domain rule for the hosts that it names."""
+    pattern: str = ""
+    """The target of a domain rule for the hosts that it matches, also if these may be anybody's."""
 
 
 def of_host(option: str, line: int, text: str) -> ListedValue:
@@ -274,7 +280,7 @@ def of_host(option: str, line: int, text: str) -> ListedValue:
     kind = option.rpartition("/")[2]
     _refuse_control_characters(text)
     if kind == "regexp":
-        return ListedValue(option, line, text, condition=_expression(text, Field.HOST, norm=Norm.NORM))
+        return ListedValue(option, line, text, condition=_expression(text, Field.HOST, norm=Norm.NORM), pattern=pattern_of(text))
     if kind == "ipmask":
         address = re.sub(r"\s*[/:\s]\s*(?=\d+\.)", " ", text) if "." in text else text
         _refuse_wrong_rule(f"address {address}")
@@ -285,7 +291,24 @@ def of_host(option: str, line: int, text: str) -> ListedValue:
     target = {"exact": "{}", "file": "{}", "prefix": "{}*", "suffix": "*{}", "contains": "*{}*"}[kind].format(host)
     _refuse_wrong_rule(f"domain {target}")
     rule = "" if names_no_site(target) else f"domain {target}"
-    return ListedValue(option, line, text, rule=rule, condition=_host_condition(kind, host), named=target if rule else "")
+    condition = _host_condition(kind, host)
+    return ListedValue(option, line, text, rule=rule, condition=condition, named=target if rule else "", pattern=target)
+
+
+_OF_PATTERN = re.compile(r"(?:\\[.-]|\.\*|[A-Za-z0-9-])+")
+"""Expressions of which each part is a part of a pattern."""
+
+
+def pattern_of(expression: str) -> str:
+    """Return the pattern of a domain rule for the hosts in which an expression is found; empty if there is none."""
+    text = expression.removeprefix("(?i)")
+    start, end = ("" if text.startswith("^") else "*"), ("" if text.endswith("$") else "*")
+    text = text.removeprefix("^").removesuffix("$")
+    if not _OF_PATTERN.fullmatch(text):
+        return ""
+    inner = re.sub(r"\\(.)|\.\*", lambda found: found[1] or "*", text).lower()
+    pattern = re.sub(r"\*+", "*", f"{start}{inner}{end}")
+    return pattern if pattern.strip("*.") else ""
 
 
 def forbidding(value: ListedValue) -> str:

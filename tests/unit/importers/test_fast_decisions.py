@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace.crawl.startup import build_space
+from crawlspace.importers.fast.rules import pattern_of
 from tests.unit.importers.fast_imports import CORPUS, imported
 from tests.unit.importers.imports import admitted, collection, findings
 
@@ -113,6 +114,7 @@ DECISIONS = {
         ],
     ),
     "addresses": (["http://www.contoso.com/", "http://anything.example/"], []),
+    "patterns_and_addresses": (["http://www.contoso.com/", "http://anything.example/"], []),
     "names_and_addresses": (["http://www.contoso.com/", "http://anything.example/"], ["http://test.contoso.com/"]),
 }  # fmt: skip
 # address of a host -> whether it is connected to
@@ -128,12 +130,22 @@ NAMES_AND_ADDRESSES = [
     ("anything.example", "2001:db8::7", False),
     ("www.contoso.com", "169.254.169.254", False),
 ]
+# the same of the file patterns_and_addresses
+PATTERNS_AND_ADDRESSES = [
+    ("www.contoso.com", "93.184.216.34", True),
+    ("www.a.b.com", "93.184.216.34", True),
+    ("shop.contoso.com", "93.184.216.34", False),
+    ("shop.fabrikam.example", "93.184.216.34", True),
+    ("shop.contoso.com", "10.1.3.4", True),
+    ("shop.fabrikam.example", "10.2.0.1", False),  # anybody can have such a name, so that it opens no private network
+]
 # what lint finds in a collection, and is as the file of FAST has it
 FINDINGS = {
     "addresses": ["no-domain-rules"],
     "contoso": ["unused-login"],
     "every_option": ["plain-login"],
     "open": ["no-final-forbid"],
+    "patterns_and_addresses": ["hosts-of-anybody", "hosts-of-anybody"],
 }
 
 
@@ -155,6 +167,37 @@ def test_hosts_are_crawled_by_name_or_by_address(host: str, address: str, allowe
     name = "names_and_addresses"
     space = build_space(collection(name, tmp_path, imported(name)))
     assert space.at_connect(host, 80, address).admitted is allowed
+
+
+@pytest.mark.parametrize(("host", "address", "allowed"), PATTERNS_AND_ADDRESSES)
+def test_hosts_are_crawled_by_pattern_or_by_address(host: str, address: str, allowed: bool, tmp_path: Path) -> None:
+    name = "patterns_and_addresses"
+    space = build_space(collection(name, tmp_path, imported(name)))
+    assert space.at_connect(host, 80, address).admitted is allowed
+
+
+EXPRESSIONS = [
+    # expression, the pattern for the same hosts
+    (r"^www\..*\.com$", "www.*.com"),
+    (r"www\..*\.com", "*www.*.com*"),
+    (r"\.contoso\.com$", "*.contoso.com"),
+    (r"(?i)^Docs-2\.", "docs-2.*"),
+    (r"^a.*.*b$", "a*b"),
+    (r"^a\-b$", "a-b"),
+    (r"^www.contoso.com$", ""),
+    (r"^a\.*b$", ""),
+    (r"^wiki\d+\.", ""),
+    (r"^(a|b)\.", ""),
+    (r"a|b", ""),
+    (r".*", ""),
+    (r"\.", ""),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("expression", "pattern"), EXPRESSIONS)
+def test_expressions_that_a_domain_rule_can_have(expression: str, pattern: str) -> None:
+    assert pattern_of(expression) == pattern
 
 
 def test_hosts_that_lists_name_may_have_private_addresses(tmp_path: Path) -> None:
