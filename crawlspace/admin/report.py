@@ -20,8 +20,8 @@ from crawlspace.model import Held, State, UrlState, priority
 from crawlspace.simhash import DISTANCES, distance
 from crawlspace.state.due_times import real_time
 from crawlspace.state.duplicates import stays_in_index
-from crawlspace.state.site_pauses import Pauses
 from crawlspace.state.fetch_history import DocumentChange, fetches
+from crawlspace.state.site_pauses import Pauses
 from crawlspace.state.store import Store
 from crawlspace.state.views import Counts, Crawler
 from crawlspace.status import Status

@@ -219,9 +219,10 @@ class SiteList:
         work = {one.site: one for one in store.sites()}
         errors = collection.policy.max_temporary_errors
         unreachable = {one.row.site: one for one in unreachable_sites(store, max_temporary_errors=errors)}
-        is_suspended = self._delays.is_suspended()
         self.states = [
-            self._state(known, work.get(known.site), unreachable.get(known.site), is_suspended=is_suspended)
+            self._state(
+                known, work.get(known.site), unreachable.get(known.site), is_suspended=self._delays.is_suspended(known.site)
+            )
             for known in store.known_sites()
         ]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _WORDS = re.compile(r"[^\s,;]+")
+_PRODUCT = re.compile(r"[A-Za-z_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ def parse_robots(content: str) -> RobotsDirectives:
         elif word == "nofollow":
             follow = False
     return RobotsDirectives(index, follow)
+
+
+def names_of(user_agent: str) -> tuple[str, ...]:
+    """Return the names that directives may have for a user agent: that of its product."""
+    return tuple(_PRODUCT.findall(user_agent)[:1])
 
 
 def parse_robots_headers(

@@ -9,6 +9,7 @@ from scrapy import Request
 
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.model import Source, UrlState, priority
+from crawlspace.outcome import Outcome
 from crawlspace.runtime.components.scrapy_internals import UrlAsGiven
 from crawlspace.urls import MalformedUrl, parse
 
@@ -200,3 +201,8 @@ def robots_request(fetch: FetchRobots, *, callback: Any, errback: Any) -> Reques
         meta={ROBOTS: fetch, "download_slot": SLOT},
         dont_filter=True,
     )
+
+
+def add_download(outcome: Outcome, request: Request) -> None:
+    """Set how long the download took, and its size, where our download handler has made it."""
+    outcome.took_s, outcome.body_bytes = request.meta.pop(DOWNLOADED, (None, 0))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from logging import LoggerAdapter
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from scrapy import Request
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
@@ -29,7 +27,7 @@ from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.metadata import MetaFields
 from crawlspace.content.mime import HTML_TYPES
 from crawlspace.content.page import Page
-from crawlspace.content.robots_directives import NO_LIMITS
+from crawlspace.content.robots_directives import NO_LIMITS, names_of
 from crawlspace.content.sitemaps import SitemapContents
 from crawlspace.content.text import extract_text_document
 from crawlspace.crawl.conditional import not_modified
@@ -47,13 +45,13 @@ from crawlspace.runtime.components.items import Fetched, failed, is_document, ke
 from crawlspace.runtime.components.requests import (
     CONTENTS,
     CUT,
-    DOWNLOADED,
     EXCHANGE,
     EXTRACTED,
     FILE,
     ROBOTS,
     SITEMAP,
     STATE,
+    add_download,
     is_conditional,
     request_id,
 )
@@ -72,13 +70,6 @@ from crawlspace.urls import MalformedUrl, join, parse
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
-
-_PRODUCT = re.compile(r"[A-Za-z_-]+")
-
-
-def _names_of(user_agent: str) -> tuple[str, ...]:
-    return tuple(_PRODUCT.findall(user_agent)[:1])
-
 
 IMMEDIATE_S = 1.0
 """A refresh after at most this many seconds is a redirect: the page is not meant to be read."""
@@ -146,7 +137,7 @@ class Responses:
         self._space = session.space
         self._spider = spider
         self._sites = collection.sites
-        self._agent_names = _names_of(collection.user_agent)
+        self._agent_names = names_of(collection.user_agent)
         self._reader = PageReader.of(content, agent_names=self._agent_names)
         self._obey_meta_robots = content.obey_meta_robots
         self._soft_errors = collection.soft_errors
@@ -169,7 +160,7 @@ class Responses:
         else:
             fetched = Fetched(self.error(response, state, status))
         fetched.outcome.exchange = response.request.meta.pop(EXCHANGE, None)  # type: ignore[union-attr]
-        _add_download(fetched.outcome, response.request)  # type: ignore[arg-type]
+        add_download(fetched.outcome, response.request)  # type: ignore[arg-type]
         fetched.outcome.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             fetched.outcome.latency_s = response.meta.get("download_latency")
@@ -409,7 +400,7 @@ class Responses:
     def _names_at(self, site: str) -> tuple[str, ...]:
         """Return our names in directives for robots that pages of a site have."""
         own = self._sites.at(site).user_agent
-        return _names_of(own) if own else self._agent_names
+        return names_of(own) if own else self._agent_names
 
     def _headers(self, response: Response, state: UrlState) -> PageHeaders:
         return read_headers(
@@ -524,13 +515,8 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
         reason=meaning.reason,
         detail=detail,
     )
-    _add_download(outcome, failure.request)  # type: ignore[attr-defined]
+    add_download(outcome, failure.request)  # type: ignore[attr-defined]
     return Fetched(outcome)
-
-
-def _add_download(outcome: Outcome, request: Request) -> None:
-    """Set how long the download took, and its size, where our download handler has made it."""
-    outcome.took_s, outcome.body_bytes = request.meta.pop(DOWNLOADED, (None, 0))
 
 
 def _note_login_failure(failure: Failure, session: Session, site: str) -> None:
