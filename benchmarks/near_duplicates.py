@@ -31,7 +31,7 @@ from crawlspace.content.html import extract
 from crawlspace.model import UrlState
 from crawlspace.simhash import bands, distance, is_near, number_of, signature_of, words_of
 from crawlspace.state.changes import Change
-from crawlspace.state.near_duplicates import NEAR_META
+from crawlspace.state.near_duplicates import MOST_IN_BAND, NEAR_META
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -214,7 +214,10 @@ def _in_redis(size: int) -> dict[int, list[float]]:
         for text, signature in _random_texts(size):
             texts[text] = signature
             for band in bands(signature):
-                entries[band] = entries.get(band, b"") + signature[:8] + bytes((len(text),)) + text
+                entry = signature[:8] + bytes((len(text),)) + text
+                entered = entries.get(band, b"")
+                if len(entered) < MOST_IN_BAND * len(entry):
+                    entries[band] = entered + entry
         _fill(client, f"{prefix}near_text", texts)
         _fill(client, f"{prefix}near_band", entries)
         used = int(client.info("memory")["used_memory"]) - before
