@@ -224,6 +224,18 @@ def test_a_page_that_is_never_idle_is_taken_as_it_is_when_its_time_is_over(proje
         assert server.counts()["/x"] <= 500
 
 
+def test_a_site_has_its_user_agent_in_the_browser_and_for_what_its_pages_load(project: MakeProject) -> None:
+    agent = "partnerbot/2.0 (+https://www.example.com/)"
+    shown = "<p id=x></p><script>document.getElementById('x').textContent = navigator.userAgent; fetch('/data')</script>"
+    with serve(Site({"/": html(f"<title>Agent</title>{shown}"), "/data": text("loaded")})) as server:
+        own = f"CRAWLSPACE_SITES = {{'127.0.0.1': {{'user_agent': {agent!r}}}}}\n"
+        demo = project(collection(server.url("/"), settings=ALWAYS + own))
+        demo.crawl("demo", timeout=TIMEOUT).succeeded()
+        assert {request.headers["user-agent"] for request in server.requests} == {agent}
+        assert "/data" in server.paths()
+    assert agent in texts(demo)["/"]
+
+
 def test_a_selector_is_waited_for(project: MakeProject) -> None:
     code = "setTimeout(() => { document.getElementById('app').innerHTML = '<p id=late>late words</p>' }, 1500)"
     with serve(Site({"/robots.txt": text(""), "/": scripted(code)})) as server:
