@@ -13,6 +13,7 @@
           StoreDamaged                the file is not a database or fails its check
           StoreVersionError           written by another version of crawlspace
           ArchiveError                the archive of the pages cannot be written
+          RunFileError                the events of the run cannot be written
         ExportError                   an export of the crawl cannot be written
         IndexUnavailable              a sink does not answer (transient)
         Stopped                       Ctrl-C before a command was done (exit status 130; admin.url_changes)
@@ -163,6 +164,10 @@ class StoreVersionError(StoreError):
 
 
 class ArchiveError(StoreError):
+    pass
+
+
+class RunFileError(StoreError):
     pass
 
 

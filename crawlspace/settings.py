@@ -285,7 +285,8 @@ class RunsSection(Section, frozen=True):
     """Runs."""
 
     CRAWLSPACE_RUNS_KEPT: Whole = 30
-    """Runs of which the summary and the numbers over time are kept in the store. Of the present run they always are."""
+    """Runs of which the summary and the numbers over time are kept in the store, and what became of each URL in files, in the
+    folder `runs` of the collection's data. 0: no files are written, and of the present run only the numbers are kept."""
 
 
 class DeletionsSection(Section, frozen=True):

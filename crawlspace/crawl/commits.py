@@ -71,14 +71,26 @@ class CommitBatch:
     archived: list[tuple[Change, Ticket]] = field(default_factory=list)
     """Changes with the records that must be written before them."""
     health: Mapping[str, Health] = field(default_factory=dict)
+    followed: dict[int, tuple[Outcome, UrlState]] = field(default_factory=dict)
+    """By id of the change: the outcome that it follows from, and the state before; only where events are noted."""
+    noted: int = 0
+    """Number of changes whose events are noted."""
+
+
+class EventLog(Protocol):
+    def note(self, changes: Sequence[tuple[Change, Outcome | None, UrlState | None]]) -> None:
+        """Write the events of changes that are recorded next. Raises RunFileError."""
 
 
 class Commits:
     """Collects outcomes in `batch`, while at most one other batch is being written."""
 
-    def __init__(self, store: RecordStore, clock: Clock, archiving: Archiving | None = None) -> None:
+    def __init__(
+        self, store: RecordStore, clock: Clock, archiving: Archiving | None = None, events: EventLog | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._events = events
         self._archiving = archiving
         self.batch = CommitBatch()
         self._writing: CommitBatch | None = None
@@ -114,6 +126,8 @@ class Commits:
     def add(self, change: Change, outcome: Outcome, before: UrlState) -> None:
         """Add the change that an outcome makes to a URL."""
         self.batch.changes.append(change)
+        if self._events is not None:
+            self.batch.followed[id(change)] = outcome, before
         if outcome.kind is OutcomeKind.UNCHANGED:
             self.batch.unchanged.append(before.id)
         ticket = None if self._archiving is None else self._archiving.add(change, outcome, before)
@@ -135,10 +149,14 @@ class Commits:
     def write(self) -> Effects | None:
         """Write the batch in one transaction; log a fault in a change and return None. Raises StoreError, ArchiveError.
 
-        Uses only store and archive, so it can run in another thread."""
+        Uses only store, archive and events, so it can run in another thread."""
         batch = self._being_written
         if self._archiving is not None:
             self._archiving.set_locations(batch.archived)
+        if self._events is not None and batch.noted < len(batch.changes):  # else it was to be recorded before
+            nobody = None, None
+            self._events.note([(one, *batch.followed.get(id(one), nobody)) for one in batch.changes[batch.noted :]])
+            batch.noted = len(batch.changes)
         try:
             if batch.unchanged:
                 lost = self._store.lost_links(batch.unchanged)
@@ -207,6 +225,7 @@ class Commits:
         batch.new += self.batch.new
         batch.unchanged += self.batch.unchanged
         batch.archived += self.batch.archived
+        batch.followed |= self.batch.followed
         health, batch.health = batch.health, {}
         self._writing, self.batch = None, batch
         return health

@@ -15,7 +15,7 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.addresses import Locate, Locating
 from crawlspace.crawl.admission import Admission, CandidateChecker, check_start_urls
-from crawlspace.crawl.commits import Archiving, Commits, OneByOne, PageStore, WorkerView
+from crawlspace.crawl.commits import Archiving, Commits, EventLog, OneByOne, PageStore, WorkerView
 from crawlspace.crawl.conditional import generation, sends_validators
 from crawlspace.crawl.depths.settlement import fetch_again
 from crawlspace.crawl.files import FileSlots
@@ -69,6 +69,7 @@ class Engine:
         global_space: GlobalSpace | None = None,
         worker: WorkerView | None = None,
         archiving: Archiving | None = None,
+        events: EventLog | None = None,
     ) -> None:
         """`worker`: how this process uses the store, where several workers share the crawl."""
         self.collection, self.space, self.global_space = collection, space, global_space
@@ -135,7 +136,7 @@ class Engine:
         self._locating: Locating | None = None
         self.is_judging = False
         """Whether links of archived pages remain to be judged; set from outside."""
-        self._commits = Commits(self._results, clock, archiving)
+        self._commits = Commits(self._results, clock, archiving, events)
         self.folded = FoldedDocuments(store)
         self._recorder = OutcomeRecorder(
             collection,
@@ -280,8 +281,7 @@ class Engine:
         if outcome.status in UNAVAILABLE:
             del self._leased[state.id]
             self.progress.count(state, outcome)
-            is_login = outcome.status == Status.LOGGED_OUT
-            waits = is_login and self.logins.note_logged_out(state.site, outcome.detail, self.frontier)
+            waits = outcome.status == Status.LOGGED_OUT and self.logins.note_logged_out(state.site, outcome.detail, self.frontier)
             after = unavailable(state, outcome, policy=self.policy, now=self.now(), run_ends=self._run.ends, waits=waits)
             self._commits.add(Change(after), outcome, state)
         else:

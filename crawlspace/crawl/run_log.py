@@ -21,6 +21,7 @@ from msgspec import structs
 from crawlspace.clock import Clock
 from crawlspace.crawl.fetch_times import Histogram, SiteTimes
 from crawlspace.crawl.run import RunCounters
+from crawlspace.crawl.run_events import file_name
 from crawlspace.state.store import MetaStore
 
 RUNS = "runs"
@@ -200,6 +201,11 @@ class RunLog:
 
     def _write(self) -> None:
         self._store.set_meta(_name(self._slot), _encoded(self.record))
+
+
+def file_of(record: RunRecord) -> str:
+    """Return the name of the file with the events of a process."""
+    return file_name(record.run, record.host, record.process)
 
 
 def run_records(store: MetaStore) -> list[RunRecord]:

@@ -23,6 +23,7 @@ from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, reconcile, rules
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, Rediscovery, SpiderCode
 from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import Refused
+from crawlspace.crawl.run_events import RunEvents
 from crawlspace.decision import Reason
 from crawlspace.index.sink import Sink
 from crawlspace.rules.domain import GlobalSpace
@@ -138,6 +139,7 @@ def open_engine(
     clock: Clock,
     worker: WorkerView | None = None,
     archiving: Archiving | None = None,
+    events: RunEvents | None = None,
     spider: SpiderCode = UNKNOWN_SPIDER,
 ) -> Startup:
     """Update the store, create the engine, and insert the start URLs. `spider`: properties of the spider's code.
@@ -156,6 +158,7 @@ def open_engine(
         deletion_limit=build_deletion_limit(collection),
         now=int(clock.now()),
         rediscovery=build_rediscovery(collection, space, spider=spider),
+        note=(lambda _: None) if events is None else events.note_rules,
     )
     _apply_content(store, collection)
     _apply_inheritance(store, collection)
@@ -168,6 +171,7 @@ def open_engine(
         global_space=global_space,
         worker=worker,
         archiving=archiving,
+        events=events,
     )
     folded, lost = engine.read_folded()
     mark_unknown_depths(store, [new.key for new in lost])  # links to the folded URL may not lead to the other one

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+from collections import Counter
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from crawlspace.admin.run_changes import RunChanges, fetches_in_files
 from crawlspace.admin.runs import KeptRun, kept_runs, live
+from crawlspace.crawl.run_events import event_files, read_events
 from crawlspace.runtime.session.paths import OpenFile
+from crawlspace.state.fetch_history import fetches
 from crawlspace.state.redis.workers import workers
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.views import Crawler, Share
+from crawlspace.urls import parse
 from tests.conftest import MakeProject, Project
+from tests.due_times import make_all_due_by
+from tests.integration.killed_at_commit import MarkingSite, crawl_killed
 from tests.integration.stored import collection, opened, shared
 from tests.integration.workers import MakeTeam, tree
 from tests.sites import Site, held, page, serve, status
@@ -84,6 +93,85 @@ def test_a_stopped_run(project: MakeProject) -> None:
         assert process.wait() == 0
     (run,) = runs(demo)
     assert (run.outcome, run.records[0].summary["outcome"]) == ("stopped", "stopped")  # type: ignore[index]
+
+
+def changed(demo: Project, first: int, second: int) -> dict[str, list[str]]:
+    """The URLs that changed between the ends of two runs, by kind."""
+    with opened(demo) as store, RunChanges(demo.data / "demo" / "runs", store, first=first, second=second) as changes:
+        assert not changes.missing
+        return {
+            kind.value: sorted(f"{urlsplit(one.url).path} {one.status_before}>{one.status_after}" for one in changes.urls(kind))
+            for kind in changes.totals()
+        }
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["sqlite", "redis"])
+def test_two_runs_are_compared(project: MakeProject, *, is_shared: bool) -> None:
+    three = {f"/{name}": page(name, text=f"text of {name}") for name in "abc"}
+    site = Site({"/": page("Home", links=[*three]), **three})
+    with serve(site) as server:
+        demo = project(collection(server.url("/")))
+        demo = shared(demo) if is_shared else demo
+        demo.crawl("demo").succeeded()
+        site["/"] = page("Home", text="now with four", links=[*three, "/d"])
+        site["/a"], site["/b"], site["/d"] = page("a", text="another"), status(404), page("d", text="text of d")
+        with opened(demo) as store:
+            make_all_due_by(store, 1)
+        demo.crawl("demo").succeeded()
+        demo.write({"demo/crawl.rules": f"forbid prefix {server.url('/c')}\n"})
+        demo.crawl("demo").succeeded()
+    assert changed(demo, 1, 2) == {"new": ["/d None>200"], "changed": ["/ 200>200", "/a 200>200"], "gone": ["/b 200>404"]}
+    assert changed(demo, 2, 3) == {"gone": ["/c 200>760"]}
+    with opened(demo) as store:
+        state = store.get(server.url("/a"))
+    assert state is not None
+    older = fetches_in_files(demo.data / "demo" / "runs", state.key)
+    assert [one.status_after for one in older] == [200, 200]
+    assert [(one.at, one.status, one.change.label) for one in fetches(state)] == [
+        (older[0].at, 200, "changed"),
+        (older[1].at, 200, "new"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_kill_9_between_the_events_and_the_store(project: MakeProject, tmp_path: Path, number: int) -> None:
+    """What was written of events before the transaction is repeated by the next crawl, and the comparison is right."""
+    mark = tmp_path / "mark"
+    with serve(MarkingSite(SITE, mark)) as server:
+        demo = project(collection(server.url("/")))
+        process = crawl_killed(number, output=demo.folder / "output.txt", env=demo.env, after=mark)
+        assert process.wait() == -signal.SIGKILL, process.output()
+        demo.crawl("demo").succeeded()
+    files = event_files(demo.data / "demo" / "runs")
+    events = [event for path in files for event in read_events(path)]
+    assert len(list(files)) == 2
+    assert {event.key for event in events} == {parse(server.url(path)).key for path in SITE}
+    last = {event.key: event.status_after for event in events}
+    assert Counter(last.values()) == {200: 21, 404: 1}
+
+
+def test_no_events_are_kept(project: MakeProject) -> None:
+    with serve(Site(SITE)) as server:
+        demo = project(collection(server.url("/")))
+        demo.crawl("demo").succeeded()
+        assert len(list(event_files(demo.data / "demo" / "runs"))) == 1
+        demo.crawl("demo", "-s", "CRAWLSPACE_RUNS_KEPT=0").succeeded()
+    assert list(event_files(demo.data / "demo" / "runs")) == []
+    assert [one.run for one in runs(demo)] == [2]
+
+
+def test_events_that_cannot_be_written(project: MakeProject) -> None:
+    with serve(Site(SITE)) as server:
+        demo = project(collection(server.url("/")))
+        demo.crawl("demo").succeeded()
+        folder = demo.data / "demo" / "runs"
+        shutil.rmtree(folder)
+        folder.write_text("no folder")
+        failed = demo.crawl("demo")
+    assert failed.returncode == 1
+    assert f"the events of the run cannot be written to {folder} (" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert [one.run for one in runs(demo)] == [1]
 
 
 def test_a_crawl_that_cannot_begin_is_no_run(project: MakeProject) -> None:

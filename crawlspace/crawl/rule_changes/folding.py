@@ -64,14 +64,21 @@ class KnownFolds:
         return len(set(self.keys.values()))
 
 
-def fold_known(store: Store, decisions: KnownUrlDecisions, folds: KnownFolds, *, now: int) -> Effects:
-    """Fold known URLs; return the numbers of pushed and deleted documents."""
+def fold_known(
+    store: Store,
+    decisions: KnownUrlDecisions,
+    folds: KnownFolds,
+    *,
+    now: int,
+    note: Callable[[Reclassified], None] = lambda _: None,
+) -> Effects:
+    """Fold known URLs; return the numbers of pushed and deleted documents. `note` is called before each change is made."""
     done = Effects()
     if folds:
         store.fold_links(folds.keys)
     for ids in (folds.without_document, folds.with_document):
         for part in _parts(ids, store.changed_at_once):
-            effects = _fold(store, decisions, part, folds.keys, now=now)
+            effects = _fold(store, decisions, part, folds.keys, now=now, note=note)
             done.pushes += effects.pushes
             done.deletes += effects.deletes
     return done
@@ -208,7 +215,15 @@ class FoldedDocuments:
         yield from ((new.key, id) for id, new in into.items() if id not in replaced)
 
 
-def _fold(store: Store, decisions: KnownUrlDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
+def _fold(
+    store: Store,
+    decisions: KnownUrlDecisions,
+    ids: Sequence[int],
+    keys: Mapping[int, int],
+    *,
+    now: int,
+    note: Callable[[Reclassified], None],
+) -> Effects:
     pending, held, forgotten = array("q"), array("q"), array("q")
     with store.one_transaction():
         for some in _parts(ids, _READ_AT_ONCE):
@@ -229,7 +244,9 @@ def _fold(store: Store, decisions: KnownUrlDecisions, ids: Sequence[int], keys: 
                     pending.append(state.id)
         if pending:
             store.reclassify(Reclassified(given_up=pending), now=now)
-        return store.reclassify(Reclassified(forgotten=forgotten, held_folded=held), now=now)
+        found = Reclassified(forgotten=forgotten, held_folded=held)
+        note(found)
+        return store.reclassify(found, now=now)
 
 
 def _insert(store: Store, states: Sequence[FoldedUrl], into: Mapping[int, NewUrl], *, now: int) -> dict[int, int | None]:

@@ -11,7 +11,7 @@ can't be distinguished from a readmitted one: it becomes pending after every cha
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from crawlspace.crawl.sites import has_room, note_kept_out
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.changes import Reclassified
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.metadata import get_table
@@ -80,10 +81,11 @@ def reconcile(
     deletion_limit: DeletionLimit,
     now: int,
     rediscovery: Rediscovery | None = None,
+    note: Callable[[Reclassified], None] = lambda _: None,
 ) -> Plan | None:
     """Apply the rules to the known URLs if they have changed or a host has room again; return what was done, or None.
 
-    After a kill, the next call continues, with the same result. Times are seconds since 1970.
+    After a kill, the next call continues, with the same result. Times are seconds since 1970. `note` is called before each change is made.
     """
     work = _unfinished(store)
     interrupted = work is not None
@@ -115,8 +117,11 @@ def reconcile(
         store.set_meta(ANY_GIVER, "1")
     if found.unfolded:
         store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in found.unfolded})
-    pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
-    folded = fold_known(store, decisions, found.folds, now=now)
+    pushed = 0
+    for part in found.parts(hold=work.hold):
+        note(part)
+        pushed += store.reclassify(part, now=now).pushes
+    folded = fold_known(store, decisions, found.folds, now=now, note=note)
     if interrupted or pages_leave:
         store.drop_inherited()  # pages that are no longer crawled pass on no metadata
     if found.actions_changed:

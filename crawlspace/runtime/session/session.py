@@ -22,6 +22,7 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, SpiderCode
 from crawlspace.crawl.run import Run, describe_refusal, failing_sites, faults_of
+from crawlspace.crawl.run_events import RunEvents
 from crawlspace.crawl.run_log import RunLog
 from crawlspace.crawl.sinks.repair import LostDocuments, Resent
 from crawlspace.crawl.startup import Startup, learned_blocks
@@ -41,6 +42,7 @@ from crawlspace.runtime.session.sinks import fillings_of, former_sinks, open_sin
 from crawlspace.runtime.session.stores import (
     CrawlStore,
     abandon,
+    begin_events,
     begin_log,
     check_server,
     discard_log,
@@ -77,6 +79,7 @@ class Session:
         sinks: Sequence[Sink],
         archiving: Archiving | None,
         run_log: RunLog | None,
+        events: RunEvents | None = None,
         settings: Mapping[str, object],
     ) -> None:
         self.collection = collection
@@ -114,7 +117,7 @@ class Session:
         self.shared: Sharing | None = None
         """This worker's part of a shared crawl, once the crawl runs; None where no other worker crawls the collection."""
         self._sinks = sinks
-        self._archiving = archiving
+        self._archiving, self._events = archiving, events
         self.without_effect: Sequence[str] = ()
         """Sentences about settings without effect."""
         self.resent: Resent | None = None
@@ -151,8 +154,9 @@ class Session:
             check_server(collection, opened, index)
             run_log = begin_log(collection, opened)
             undo.callback(discard_log, run_log)
+            events = begin_events(collection, opened, run_log, undo)
             archiving = open_archive(collection, opened, SystemClock(), undo, settings)
-            startup, resent = start(collection, opened, index, sinks, archiving, spider=spider)
+            startup, resent = start(collection, opened, index, sinks, archiving, events=events, spider=spider)
             session = cls(
                 collection,
                 startup,
@@ -160,6 +164,7 @@ class Session:
                 index=index,
                 sinks=sinks,
                 archiving=archiving,
+                events=events,
                 run_log=run_log,
                 settings=settings,
             )
@@ -412,6 +417,8 @@ class Session:
                 sink.close()
             is_last = self.error is None and (self._joined is None or (self.shared is not None and not self.shared.others))
             self._keep_error(lambda: end_archive(self._archiving, self.collection, self.store, is_last=is_last))
+            if self._events is not None:
+                self._keep_error(self._events.close)
             self._end_log()
             self._keep_error(self.store.close)
 

@@ -18,7 +18,8 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.depths.end_of_run import mark_unknown_depths
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
-from crawlspace.crawl.run_log import RunLog
+from crawlspace.crawl.run_events import EVENTS_FOLDER, RunEvents, keep_only
+from crawlspace.crawl.run_log import RunLog, file_of, run_records
 from crawlspace.crawl.sinks.repair import Resending, Resent
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
 from crawlspace.distributed.background import ServerThread
@@ -158,6 +159,21 @@ def begin_log(collection: Collection, opened: CrawlStore) -> RunLog:
     )
 
 
+def begin_events(collection: Collection, opened: CrawlStore, log: RunLog, undo: ExitStack) -> RunEvents | None:
+    """Begin the file of the events of this process's run, which `undo` closes, and remove those of runs that are not kept any more.
+
+    None where none is kept. Raises RunFileError.
+    """
+    folder = collection.data_folder / EVENTS_FOLDER
+    kept = run_records(opened.store) if collection.runs_kept else []
+    keep_only(folder, {file_of(record) for record in kept})
+    if not collection.runs_kept:
+        return None
+    events = RunEvents(folder, file_of(log.record), run=log.run, store=opened.store, clock=SystemClock())
+    undo.callback(events.close)
+    return events
+
+
 def discard_log(log: RunLog) -> None:
     """Remove the record of a run that could not begin."""
     with suppress(StoreError):
@@ -216,6 +232,7 @@ def start(
     sinks: Sequence[Sink],
     archiving: Archiving | None,
     *,
+    events: RunEvents | None = None,
     spider: SpiderCode,
 ) -> tuple[Startup, Resent | None]:
     """Apply the rules to the store, repair the index where it does not match the store, and open the engine."""
@@ -224,7 +241,9 @@ def start(
     resending = None if index is None else Resending(store, index, owner=collection.name, now=int(clock.now()))
     resent = resending.begin() if resending is not None and sends_from_here(collection, opened) else None
     view = None if opened.joined is None else opened.joined.shared.view
-    startup = open_engine(collection, store=store, sinks=sinks, clock=clock, worker=view, archiving=archiving, spider=spider)
+    startup = open_engine(
+        collection, store=store, sinks=sinks, clock=clock, worker=view, archiving=archiving, events=events, spider=spider
+    )
     limit = startup.engine.space.limits.max_link_depth
     depth = _FAR if limit is None else limit  # until a link to it is found
 

@@ -1,0 +1,206 @@
+"""What changed between the ends of two runs, URL by URL, and older fetches of one URL: read from the files of events.
+
+The files have what crawls did: outcomes of fetches, and changes of rules. What a command has deleted, or the end of a run as an orphan, is
+no event. Of several machines, only the files of this one are read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from heapq import merge
+from pathlib import Path
+from typing import NamedTuple, Protocol, Self
+
+import apsw
+
+from crawlspace.crawl.run_events import RunEvent, event_files, events_of, read_events
+from crawlspace.crawl.run_log import RunRecord, file_of, run_records
+from crawlspace.errors import UsageError
+from crawlspace.model import State, UrlState
+from crawlspace.state.depths import UrlDepth
+from crawlspace.state.fetch_history import DocumentChange
+from crawlspace.state.store import MetaStore
+
+_AT_ONCE = 500
+_TABLES = """
+CREATE TABLE url (
+    key INTEGER PRIMARY KEY, in_before INTEGER, in_after INTEGER, status_before INTEGER, status_after INTEGER, state_before INTEGER,
+    state_after INTEGER, changed INTEGER, kind TEXT
+) STRICT;
+CREATE TABLE text (key INTEGER PRIMARY KEY, url TEXT NOT NULL) STRICT;
+"""
+_ADD = """
+INSERT INTO url (key, in_before, in_after, status_before, status_after, state_before, state_after, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET in_after = excluded.in_after, status_after = excluded.status_after, state_after = excluded.state_after,
+    changed = max(changed, excluded.changed)
+"""
+_OF_KIND = """
+SELECT key, status_before, status_after, state_before, state_after FROM url WHERE kind = ? AND key >= ? ORDER BY key LIMIT ?
+"""
+_CLASSIFY = """
+UPDATE url SET kind = CASE WHEN in_before < in_after THEN 'new' WHEN in_before > in_after THEN 'gone'
+    WHEN in_after AND changed THEN 'changed' WHEN (status_before, state_before) IS NOT (status_after, state_after) THEN 'moved' END
+"""
+
+
+class ComparedStore(MetaStore, Protocol):
+    def depths_of(self, keys: Sequence[int]) -> list[UrlDepth]: ...
+    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
+
+
+class ChangeKind(StrEnum):
+    """What became of a URL between the ends of two runs; the first that applies."""
+
+    NEW = "new"
+    """Its document was not in the index, and is now."""
+    GONE = "gone"
+    """Its document was in the index, and is not any more."""
+    CHANGED = "changed"
+    """Its document has another text."""
+    MOVED = "moved"
+    """It has another status or state."""
+
+
+class ComparedUrl(NamedTuple):
+    """One URL; a status is None while it is pending."""
+
+    url: str
+    """Empty where it is not known any more."""
+    kind: ChangeKind
+    status_before: int | None
+    status_after: int | None
+    state_before: State
+    state_after: State
+
+
+@dataclass(frozen=True, slots=True)
+class MissingEvents:
+    """A process of a run whose file of events is not on this machine."""
+
+    run: int
+    host: str
+
+
+class RunChanges:
+    """The changes between the ends of two runs; to be closed. In a temporary file, so that a million events need little memory."""
+
+    def __init__(self, folder: Path, store: ComparedStore, *, first: int, second: int) -> None:
+        """`first` is the older run. Raises UsageError for runs that are not kept, or in the wrong order."""
+        records = run_records(store)
+        kept = sorted({record.run for record in records})
+        for run in (first, second):
+            if run not in kept:
+                there = f"runs {kept[0]} to {kept[-1]} are" if kept else "none is"
+                raise UsageError(f"run {run} is not kept any more: {there} (CRAWLSPACE_RUNS_KEPT)")
+        if first >= second:
+            raise UsageError(f"run {first} is not before run {second}: name the older one first")
+        self._folder, self._store, self._second = folder, store, second
+        self.missing: list[MissingEvents] = []
+        self._db = apsw.Connection("")
+        self._db.execute(_TABLES)
+        self._has_texts_of_later_runs = False
+        with self._db:
+            for run in kept:
+                if first < run <= second:
+                    self._add_run([record for record in records if record.run == run])
+            self._db.execute(_CLASSIFY)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def numbers(self) -> Mapping[tuple[ChangeKind, int | None, int | None], int]:
+        """Return the numbers of URLs by kind, and status before and after."""
+        rows = self._db.execute(
+            "SELECT kind, status_before, status_after, count(*) FROM url WHERE kind IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        )
+        return {(ChangeKind(kind), before, after): count for kind, before, after, count in rows}
+
+    def totals(self) -> Mapping[ChangeKind, int]:
+        found: Counter[ChangeKind] = Counter()
+        for (kind, _, _), count in self.numbers().items():
+            found[kind] += count
+        return found
+
+    def urls(self, kind: ChangeKind) -> Iterator[ComparedUrl]:
+        """Yield the URLs of a kind, those that the store knows with their text."""
+        after = -(1 << 63)
+        while rows := self._rows(kind, after):
+            texts = self._texts_of([row[0] for row in rows])
+            for key, status_before, status_after, before, later in rows:
+                yield ComparedUrl(texts.get(key, ""), kind, status_before, status_after, State(before), State(later))
+            after = rows[-1][0] + 1
+
+    def _rows(self, kind: ChangeKind, at_least: int) -> list[tuple[int, int | None, int | None, int, int]]:
+        if at_least >= 1 << 63:
+            return []
+        return list(self._db.execute(_OF_KIND, (kind.value, at_least, _AT_ONCE)))
+
+    def _add_run(self, records: Sequence[RunRecord]) -> None:
+        files = []
+        for record in records:
+            path = self._folder / file_of(record)
+            if path.exists():
+                files.append(_in_order(path))
+            else:
+                self.missing.append(MissingEvents(record.run, record.host))
+        events = (event for _, event in merge(*files, key=lambda item: item[0]))
+        self._db.executemany(_ADD, map(self._values, events))
+
+    def _values(self, event: RunEvent) -> tuple[object, ...]:
+        if event.url:
+            self._db.execute("INSERT OR REPLACE INTO text VALUES (?, ?)", (event.key, event.url))
+        return (
+            event.key,
+            int(event.in_index_before),
+            int(event.in_index_after),
+            event.status_before,
+            event.status_after,
+            int(event.state_before),
+            int(event.state_after),
+            int(event.change is DocumentChange.CHANGED),
+        )
+
+    def _texts_of(self, keys: Sequence[int]) -> dict[int, str]:
+        states = self._store.get_by_ids([one.id for one in self._store.depths_of(keys)])
+        found = {state.key: state.url for state in states}
+        missing = [key for key in keys if key not in found]
+        if missing and not self._has_texts_of_later_runs:
+            self._has_texts_of_later_runs = True
+            self._add_texts_of_later_runs()
+        for key in missing:
+            row = self._db.execute("SELECT url FROM text WHERE key = ?", (key,)).fetchone()
+            if row is not None:
+                found[key] = row[0]
+        return found
+
+    def _add_texts_of_later_runs(self) -> None:
+        """Add the texts of URLs that were forgotten since."""
+        with self._db:
+            for record in run_records(self._store):
+                path = self._folder / file_of(record)
+                if record.run > self._second and path.exists():
+                    rows = ((event.key, event.url) for event in read_events(path) if event.url)
+                    self._db.executemany("INSERT OR IGNORE INTO text VALUES (?, ?)", rows)
+
+
+def fetches_in_files(folder: Path, key: int) -> list[RunEvent]:
+    """Return what crawls did with a URL, as far as the files go back, the newest first."""
+    found = [event for path in event_files(folder) for event in events_of(path, key)]
+    return sorted(found, key=lambda event: event.at, reverse=True)
+
+
+def _in_order(path: Path) -> Iterator[tuple[int, RunEvent]]:
+    """Yield the events of a file with times that never go back, although the clock may have been set back."""
+    at = 0
+    for event in read_events(path):
+        at = max(at, event.at)
+        yield at, event

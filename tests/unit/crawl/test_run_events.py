@@ -1,0 +1,221 @@
+"""The file of a run's events: what is written and read, files that are torn or not ours, and a full disk."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from crawlspace.clock import FakeClock
+from crawlspace.crawl.run_events import (
+    SIZE,
+    RunEvent,
+    RunEvents,
+    event_files,
+    events_of,
+    file_name,
+    keep_only,
+    read_events,
+)
+from crawlspace.document import Document
+from crawlspace.model import State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
+from crawlspace.state.changes import Change, Reclassified
+from crawlspace.state.fetch_history import DocumentChange
+from crawlspace.status import Status
+from tests.contract.conftest import Known, key
+from tests.contract.memory.store import MemoryStore
+
+NOW = 1_750_000_000
+NAME = file_name(1, "host", 7)
+NEW = UrlState(1, -5, "http://a.example/", "a.example:80")
+PAGE = structs.replace(NEW, state=State.DONE, status=200, checksum=b"one", indexed=True)
+DUPLICATE = structs.replace(PAGE, indexed=False, duplicate_of=2)
+DOCUMENT = Document("http://a.example/")
+FETCHED = Outcome(1, "http://a.example/", OutcomeKind.DOCUMENT, 200, took_s=0.25, body_bytes=1234)
+GONE = replace(FETCHED, kind=OutcomeKind.GONE, status=404)
+SAME = replace(FETCHED, kind=OutcomeKind.UNCHANGED, status=304)
+NONE, NEW_ONE, CHANGED, UNCHANGED = DocumentChange
+
+
+def change(state: UrlState, *, document: Document | None = None, forget: bool = False) -> Change:
+    return Change(state, document, forget=forget)
+
+
+def gone(state: UrlState) -> UrlState:
+    return structs.replace(state, state=State.GONE, status=404, checksum=None)
+
+
+ROWS = [
+    # before, change, outcome, the event: states, statuses, in the index before and after, the document, forgotten
+    (NEW, change(PAGE, document=DOCUMENT), FETCHED, (0, 1), (None, 200), (False, True), NEW_ONE, False),
+    (
+        PAGE,
+        change(structs.replace(PAGE, checksum=b"two"), document=DOCUMENT),
+        FETCHED,
+        (1, 1),
+        (200, 200),
+        (True, True),
+        CHANGED,
+        False,
+    ),
+    (PAGE, change(PAGE), FETCHED, (1, 1), (200, 200), (True, True), UNCHANGED, False),
+    (PAGE, change(PAGE), SAME, (1, 1), (200, 200), (True, True), UNCHANGED, False),
+    (DUPLICATE, change(PAGE), SAME, (1, 1), (200, 200), (False, False), UNCHANGED, False),
+    (PAGE, change(gone(PAGE)), GONE, (1, 3), (200, 404), (True, False), NONE, False),
+    (NEW, change(gone(NEW)), GONE, (0, 3), (None, 404), (False, False), NONE, False),
+    (PAGE, change(gone(PAGE), forget=True), GONE, (1, 3), (200, 404), (True, False), NONE, True),
+]
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> RunEvents:
+    return RunEvents(tmp_path / "runs", NAME, run=1, store=MemoryStore(), clock=FakeClock(NOW))
+
+
+@pytest.mark.parametrize(("before", "made", "outcome", "states", "statuses", "index", "document", "forgotten"), ROWS)
+def test_an_outcome(
+    events: RunEvents,
+    tmp_path: Path,
+    before: UrlState,
+    made: Change,
+    outcome: Outcome,
+    states: tuple[int, int],
+    statuses: tuple[int | None, int | None],
+    index: tuple[bool, bool],
+    document: DocumentChange,
+    forgotten: bool,
+) -> None:
+    events.note([(made, outcome, before)])
+    events.close()
+    path = tmp_path / "runs" / NAME
+    url = before.url if forgotten else ""
+    expected = RunEvent(
+        -5, NOW, *statuses, State(states[0]), State(states[1]), *index, document, False, forgotten, 0.25, 1234, url
+    )
+    assert list(read_events(path)) == [expected] == events_of(path, -5)
+    assert events_of(path, 5) == []
+
+
+def test_changes_without_an_outcome_are_noted_where_they_may_delete(tmp_path: Path) -> None:
+    store = MemoryStore()
+    known = Known(store)
+    known.crawled(("a.example/x", "one"), ("a.example/y", "two"), ("a.example/z", "three"))
+    known.discover("a.example/pending")
+    events = RunEvents(tmp_path, NAME, run=1, store=store, clock=FakeClock(NOW))
+    x, y, z, pending = (known.change(f"a.example/{name}") for name in ("x", "y", "z", "pending"))
+    x.forget, y.state.checksum, pending.forget = True, None, True
+    events.note([(one, None, None) for one in (x, y, z, pending)])
+    found = list(read_events(tmp_path / NAME))
+    assert [(one.key, one.in_index_before, one.in_index_after, one.url, one.took_s) for one in found] == [
+        (key("a.example/x"), True, False, "http://a.example/x", None),
+        (key("a.example/y"), True, False, "", None),
+    ]
+
+
+def test_changes_of_rules(tmp_path: Path) -> None:
+    store = MemoryStore()
+    known = Known(store)
+    known.crawled(*((f"a.example/{n}", str(n)) for n in range(6)))
+    ids = [known.get(f"a.example/{n}").id for n in range(6)]
+    events = RunEvents(tmp_path, NAME, run=1, store=store, clock=FakeClock(NOW))
+    events.note_rules(
+        Reclassified(excluded=ids[:1], given_up=ids[1:2], unindexed=ids[2:3], returned=ids[3:4], forgotten=ids[4:5], due=ids[5:])
+    )
+    found = {one.key: one for one in read_events(tmp_path / NAME)}
+    numbers = [(key(f"a.example/{n}"), found.get(key(f"a.example/{n}"))) for n in range(6)]
+    assert [
+        one and (one.state_after, one.status_after, one.in_index_before, one.in_index_after, one.url) for _, one in numbers
+    ] == [
+        (State.EXCLUDED, 760, True, False, ""),
+        (State.EXCLUDED, 761, True, True, ""),
+        (State.EXCLUDED, 2004, True, False, ""),
+        (State.PENDING, None, True, False, ""),
+        (State.EXCLUDED, None, True, False, "http://a.example/4"),
+        None,
+    ]
+    assert all(one is None or (one.by_rules and one.took_s is None) for _, one in numbers)
+
+
+def test_a_torn_file_is_read_up_to_its_last_whole_event(events: RunEvents, tmp_path: Path) -> None:
+    path = tmp_path / "runs" / NAME
+    long = structs.replace(PAGE, url=f"http://a.example/{'x' * 100}")
+    events.note([(change(PAGE), SAME, PAGE), (change(gone(long), forget=True), GONE, long), (change(PAGE), SAME, PAGE)])
+    content = path.read_bytes()
+    whole = list(read_events(path))
+    assert len(whole) == 3
+    texts = (len(content) - 4 * SIZE) // SIZE
+    ends = [SIZE, 2 * SIZE, (3 + texts) * SIZE, (4 + texts) * SIZE]
+    for size in range(len(content) + 1):
+        path.write_bytes(content[:size])
+        assert list(read_events(path)) == whole[: sum(end <= size for end in ends[1:])]
+        assert len(events_of(path, -5)) == sum(end <= size for end in ends[1:])
+    path.write_bytes(content + bytes(3 * SIZE))
+    assert list(read_events(path)) == whole, "zeros, as a power failure leaves them"
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 100, b"crawlrun\xff\xff" + bytes(100)])
+def test_a_file_that_is_not_ours(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(content)
+    assert list(read_events(path)) == []
+    assert events_of(path, 0) == []
+
+
+@pytest.mark.parametrize(
+    ("took_s", "size", "read"), [(None, 0, (None, 0)), (0.0004, 1, (0.0, 1)), (10**9, 10**12, (4294967.294, 4294967295))]
+)
+def test_bounds(events: RunEvents, tmp_path: Path, took_s: float | None, size: int, read: tuple[float | None, int]) -> None:
+    events.note([(change(PAGE), replace(SAME, took_s=took_s, body_bytes=size), PAGE)])
+    (one,) = read_events(tmp_path / "runs" / NAME)
+    assert (one.took_s, one.body_bytes) == read
+
+
+def test_every_state_and_status_comes_back(events: RunEvents, tmp_path: Path) -> None:
+    made = [structs.replace(gone(PAGE), state=state, status=int(status)) for state in State for status in Status]
+    events.note([(change(one), GONE, PAGE) for one in made])
+    found = list(read_events(tmp_path / "runs" / NAME))
+    assert [(one.state_after, one.status_after) for one in found] == [(one.state, one.status) for one in made]
+
+
+def test_files_of_runs_that_are_not_kept_are_removed(tmp_path: Path) -> None:
+    names = [file_name(run, "a host", run) for run in range(3)]
+    assert names[1] == "000001-a_host-1.events"
+    for name in (*names, "other.txt"):
+        (tmp_path / name).touch()
+    keep_only(tmp_path, names[1:])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*names[1:], "other.txt"]
+    assert [path.name for path in event_files(tmp_path)] == names[1:]
+    keep_only(tmp_path / "missing", [])
+    assert list(event_files(tmp_path / "missing")) == []
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from crawlspace.clock import FakeClock
+from crawlspace.errors import StoreError
+from tests.unit.crawl.test_run_events import NAME, PAGE, SAME, MemoryStore, RunEvents, change, read_events
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
+folder = Path(sys.argv[1])
+events = RunEvents(folder, NAME, run=1, store=MemoryStore(), clock=FakeClock(0))
+for _ in range(3):
+    try:
+        events.note([(change(PAGE), SAME, PAGE)] * 15)
+    except StoreError as error:
+        print(error)
+print(len(list(read_events(folder / NAME))))
+"""
+
+
+def test_a_full_disk_is_an_error_and_what_was_written_stays_whole(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
+    sentence = (
+        f"the events of the run cannot be written to {tmp_path} (File too large): free space there or correct its permissions;"
+        " CRAWLSPACE_RUNS_KEPT = 0 crawls without them; nothing that was recorded is lost"
+    )
+    assert done.stdout.splitlines() == [sentence, "30"]
