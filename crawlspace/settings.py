@@ -286,7 +286,7 @@ class RunsSection(Section, frozen=True):
 
     CRAWLSPACE_RUNS_KEPT: Whole = 30
     """Runs of which the summary and the numbers over time are kept in the store, and what became of each URL in files, in the
-    folder `runs` of the collection's data. 0: no files are written, and of the present run only the numbers are kept."""
+    folder `runs` of the collection's data, 256 MB a run and process at most. 0: no files are written, and of the present run only the numbers are kept."""
 
 
 class DeletionsSection(Section, frozen=True):

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import merge
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
 import apsw
 
-from crawlspace.crawl.run_events import RunEvent, event_files, events_of, read_events
+from crawlspace.crawl.run_events import RunEvent, event_files, events_of, is_from_beginning, parts_of, read_events
 from crawlspace.crawl.run_log import RunRecord, file_of, run_records
 from crawlspace.errors import UsageError
 from crawlspace.model import State, UrlState
@@ -78,7 +79,7 @@ class ComparedUrl(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MissingEvents:
-    """A process of a run whose file of events is not on this machine."""
+    """A process of a run whose events are not on this machine, or whose first ones are not kept any more."""
 
     run: int
     host: str
@@ -147,10 +148,9 @@ class RunChanges:
     def _add_run(self, records: Sequence[RunRecord]) -> None:
         files = []
         for record in records:
-            path = self._folder / file_of(record)
-            if path.exists():
-                files.append(_in_order(path))
-            else:
+            parts = parts_of(self._folder / file_of(record))
+            files.append(_in_order(parts))
+            if not parts or not is_from_beginning(parts[0]):
                 self.missing.append(MissingEvents(record.run, record.host))
         events = (event for _, event in merge(*files, key=lambda item: item[0]))
         self._db.executemany(_ADD, map(self._values, events))
@@ -186,8 +186,7 @@ class RunChanges:
         """Add the texts of URLs that were forgotten since."""
         with self._db:
             for record in run_records(self._store):
-                path = self._folder / file_of(record)
-                if record.run > self._second and path.exists():
+                for path in parts_of(self._folder / file_of(record)) if record.run > self._second else ():
                     rows = ((event.key, event.url) for event in read_events(path) if event.url)
                     self._db.executemany("INSERT OR IGNORE INTO text VALUES (?, ?)", rows)
 
@@ -198,9 +197,9 @@ def fetches_in_files(folder: Path, key: int) -> list[RunEvent]:
     return sorted(found, key=lambda event: event.at, reverse=True)
 
 
-def _in_order(path: Path) -> Iterator[tuple[int, RunEvent]]:
-    """Yield the events of a file with times that never go back, although the clock may have been set back."""
+def _in_order(paths: Sequence[Path]) -> Iterator[tuple[int, RunEvent]]:
+    """Yield the events of a process with times that never go back, although the clock may have been set back."""
     at = 0
-    for event in read_events(path):
+    for event in chain.from_iterable(map(read_events, paths)):
         at = max(at, event.at)
         yield at, event

@@ -4,6 +4,8 @@ A file has records of one size and no index: a header, then an event for each ou
 The events of a transaction are written right before it. So after a kill in between they are there although the states are as before; the URL
 is fetched again, and has another event. What is not whole at the end of a file is ignored.
 
+A run that is very long, as a crawl that does not end, has two files at most: one that is full becomes the older one of the two.
+
 After the event of a URL that is forgotten, records with its text follow, because no store knows it by its key any more.
 
 An event has: the key of the URL, a time, the status code before and after (0: none), the state before (4 bits) and after, flags, the duration
@@ -35,7 +37,10 @@ EVENTS_FOLDER = "runs"
 """The folder of the files, in the data folder of the collection."""
 ENDING = ".events"
 _MAGIC, _VERSION = b"crawlrun", 1
-_HEADER = struct.Struct("<8sHII10x")
+_HEADER = struct.Struct("<8sHIIH8x")
+PART_BYTES = 128 << 20
+"""The size at which a file is full: five million events."""
+_OLDER = ".older"
 _EVENT = struct.Struct("<qIHHBBIIH")
 SIZE = _EVENT.size
 _IN_BEFORE, _IN_AFTER, _BY_RULES, _FORGOTTEN, _IS_EVENT = 1, 2, 4, 8, 128
@@ -74,13 +79,15 @@ class EventStore(Protocol):
 class RunEvents:
     """Writes the events of this process. Raises RunFileError where they cannot be written."""
 
-    def __init__(self, folder: Path, name: str, *, run: int, store: EventStore, clock: Clock) -> None:
+    def __init__(
+        self, folder: Path, name: str, *, run: int, store: EventStore, clock: Clock, part_bytes: int = PART_BYTES
+    ) -> None:
         self._folder, self._store, self._clock = folder, store, clock
-        self._end = 0
+        self._path, self._run, self._part_bytes = folder / name, run, part_bytes
+        self._part = 0
         try:
             private_files.make_folder(folder)
-            self._fd = os.open(folder / name, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-            self._write(_HEADER.pack(_MAGIC, _VERSION, run, int(clock.now()) & _UNKNOWN))
+            self._begin_part()
         except OSError as error:
             raise unwritable(folder, error) from error
 
@@ -124,8 +131,18 @@ class RunEvents:
         finally:
             os.close(self._fd)
 
+    def _begin_part(self) -> None:
+        self._fd = os.open(self._path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        self._end, self._part = 0, min(self._part + 1, 0xFFFF)
+        self._write(_HEADER.pack(_MAGIC, _VERSION, self._run, int(self._clock.now()) & _UNKNOWN, self._part))
+
     def _add(self, packed: bytes) -> None:
         try:
+            if self._end >= self._part_bytes:
+                self._path.replace(_older_of(self._path))
+                full = self._fd
+                self._begin_part()
+                os.close(full)
             self._write(packed)
         except OSError as error:
             with suppress(OSError):  # as if nothing had been written
@@ -156,10 +173,22 @@ def keep_only(folder: Path, names: Collection[str]) -> None:
     """Remove all other files of events: those of runs that are not kept any more. Raises RunFileError."""
     try:
         for path in folder.glob(f"*{ENDING}"):
-            if path.name not in names:
+            if path.name.replace(_OLDER + ENDING, ENDING) not in names:
                 path.unlink(missing_ok=True)
     except OSError as error:
         raise unwritable(folder, error) from error
+
+
+def parts_of(path: Path) -> list[Path]:
+    """Return the files of a process that are there, the older one first; `path` is that of the newer one."""
+    return [one for one in (_older_of(path), path) if one.exists()]
+
+
+def is_from_beginning(path: Path) -> bool:
+    """Return whether a file has the first events of its run."""
+    with path.open("rb") as file:
+        header = file.read(SIZE)
+    return _is_ours(header) and _HEADER.unpack(header)[4] == 1
 
 
 def read_events(path: Path) -> Iterator[RunEvent]:
@@ -191,6 +220,10 @@ def events_of(path: Path, key: int) -> list[RunEvent]:
                         found.append(_event(record, text))
                 at = content.find(wanted, at + 1)
     return found
+
+
+def _older_of(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(ENDING) + _OLDER + ENDING)
 
 
 def _may_leave(change: Change) -> bool:

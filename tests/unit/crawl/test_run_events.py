@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.clock import FakeClock
+from crawlspace.crawl.commits import Commits
 from crawlspace.crawl.run_events import (
     SIZE,
     RunEvent,
@@ -18,14 +20,18 @@ from crawlspace.crawl.run_events import (
     event_files,
     events_of,
     file_name,
+    is_from_beginning,
     keep_only,
+    parts_of,
     read_events,
 )
 from crawlspace.document import Document
+from crawlspace.errors import RunFileError, StoreFull
 from crawlspace.model import State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state.changes import Change, Reclassified
+from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.fetch_history import DocumentChange
+from crawlspace.state.site_health import Health
 from crawlspace.status import Status
 from tests.contract.conftest import Known, key
 from tests.contract.memory.store import MemoryStore
@@ -192,6 +198,76 @@ def test_files_of_runs_that_are_not_kept_are_removed(tmp_path: Path) -> None:
     assert [path.name for path in event_files(tmp_path)] == names[1:]
     keep_only(tmp_path / "missing", [])
     assert list(event_files(tmp_path / "missing")) == []
+
+
+def test_a_long_run_has_two_files_at_most(tmp_path: Path) -> None:
+    events = RunEvents(tmp_path, NAME, run=1, store=MemoryStore(), clock=FakeClock(NOW), part_bytes=10 * SIZE)
+    numbers = []
+    for number in range(35):
+        events.note([(change(structs.replace(PAGE, status=100 + number)), SAME, PAGE)])
+        parts = parts_of(tmp_path / NAME)
+        read = [event.status_after for part in parts for event in read_events(part)]
+        assert read == list(range(100 + number - len(read) + 1, 101 + number)), "the last ones, in their order"
+        numbers.append((len(parts), len(read), is_from_beginning(parts[0])))
+    events.close()
+    assert numbers[8:11] == [(1, 9, True), (2, 10, True), (2, 11, True)]
+    assert numbers[17:20] == [(2, 18, True), (2, 10, False), (2, 11, False)]
+    assert max(read for _, read, _ in numbers) == 18
+    keep_only(tmp_path, [NAME])
+    assert len(parts_of(tmp_path / NAME)) == 2
+    keep_only(tmp_path, [])
+    assert parts_of(tmp_path / NAME) == []
+
+
+class FullOnce:
+    """Writes no events at the first call."""
+
+    def __init__(self, events: RunEvents) -> None:
+        self.events, self.calls = events, 0
+
+    def note(self, changes: Sequence[tuple[Change, Outcome | None, UrlState | None]]) -> None:
+        self.calls += 1
+        if self.calls == 1:
+            raise RunFileError("the disk is full")
+        self.events.note(changes)
+
+
+class AwayOnce(MemoryStore):
+    """Records nothing at the first call."""
+
+    is_away = True
+
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        if self.is_away:
+            self.is_away = False
+            raise StoreFull("the disk is full")
+        return super().record(changes, now=now, health=health)
+
+
+def test_outcomes_whose_events_or_states_cannot_be_written_are_kept_and_noted_once(tmp_path: Path) -> None:
+    store, clock = AwayOnce(), FakeClock(NOW)
+    known = Known(store)
+    known.discover("a.example/1", "a.example/2")
+    log = FullOnce(RunEvents(tmp_path, NAME, run=1, store=store, clock=clock))
+    commits = Commits(store, clock, events=log)
+
+    def add(url: str) -> None:
+        state = known.get(url)
+        outcome = replace(GONE, id=state.id, url=state.url)
+        commits.add(Change(structs.replace(state, state=State.GONE, status=404)), outcome, state)
+
+    for url, error in (("a.example/1", RunFileError), ("a.example/2", StoreFull)):
+        add(url)
+        assert commits.begin(dict)
+        with pytest.raises(error):
+            commits.write()
+        commits.merge_back()
+        assert {known.get(f"a.example/{n}").status for n in (1, 2)} == {None}
+    assert commits.begin(dict)
+    commits.write()
+    commits.end()
+    assert [one.key for one in read_events(tmp_path / NAME)] == [key("a.example/1"), key("a.example/2")]
+    assert {known.get(f"a.example/{n}").status for n in (1, 2)} == {404}
 
 
 FULL = """
