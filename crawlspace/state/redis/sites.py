@@ -93,7 +93,7 @@ class RedisSites:
         return found
 
     def waiting_urls(self, sites: Iterable[str], *, now: int) -> dict[str, WaitingUrls]:
-        names, found = list(sites), {}
+        names, found = list(sites), dict[str, WaitingUrls]()
         for some in (names[first : first + _AT_ONCE] for first in range(0, len(names), _AT_ONCE)):
             reply = self.server.call("waiting_urls", sites=some, now=now)
             found |= {site: WaitingUrls(*counts) for site, counts in zip(some, reply, strict=True)}
