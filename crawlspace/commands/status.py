@@ -4,39 +4,18 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
-from http import HTTPStatus
+from collections.abc import Iterable, Iterator, Sequence
 
-from crawlspace.access.login_states import (
-    RefusedLogin,
-    WaitingLogin,
-    often_sentence,
-    refused_logins,
-    waiting_logins,
-    wanted_logins,
-)
-from crawlspace.access.sessions import KeptSession, kept_sessions, next_login_at
-from crawlspace.admin.refresh import refreshing
-from crawlspace.admin.rendering import RenderingReport, counts_sentence, rendering_report
-from crawlspace.admin.report import Report, report, status_sentence
-from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_reports
-from crawlspace.clock import iso, local_time
-from crawlspace.config.collection import load_collection
-from crawlspace.config.refresh import read_refresh
-from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.findings import MOST_ROUTES, kept_error_examples, kept_routes, kept_traps
-from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
-from crawlspace.crawl.sinks.repair import Resending
-from crawlspace.crawl.startup import build_space, hash_of
+from crawlspace.access.login_states import often_sentence
+from crawlspace.access.sessions import next_login_at
+from crawlspace.admin.rendering import RenderingReport, counts_sentence
+from crawlspace.admin.report import Report, status_sentence
+from crawlspace.admin.sink_report import is_plain, lines_of
+from crawlspace.clock import local_time
+from crawlspace.crawl.findings import MOST_ROUTES
 from crawlspace.decision import OF_PAGES, Reason
-from crawlspace.errors import CrawlspaceError
-from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.marks import Agreement
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, hanging, print_json, shortened
-from crawlspace.runtime.session.paths import CollectionPaths, lost_documents
-from crawlspace.state.store import Store
+from crawlspace.runtime.session.collection_status import CollectionStatus, collection_status
 from crawlspace.state.views import Crawler, Share
 from crawlspace.text import counted, printable
 
@@ -72,67 +51,37 @@ class Command(CollectionCommand):
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         paths = self.paths(exactly_one(args, example="scrapy status demo"))
-        with paths.store.reading() as opened:
-            store = None if opened is None else opened.store
-            crawlers = [] if opened is None else opened.crawlers()
-            sites = [] if store is None else paths.unreachable(store)
-            errors = [] if store is None else kept_error_examples(store)
-            traps = [] if store is None else kept_traps(store)
-            routes = {} if store is None else kept_routes(store)
-            numbers = report(
-                paths.name,
-                store,
-                crawlers=crawlers,
-                is_shared=paths.store.is_shared,
-                sites=sites,
-                errors=errors,
-                traps=traps,
-                routes=routes,
-            )
-            if opened is not None:
-                with lost_documents(paths, opened) as lost:
-                    numbers = replace(numbers, lost=lost.count)
-            warnings = [] if store is None or opts.json else [_of_the_rules(paths, store), _of_refresh(paths, store)]
-            if store is not None and not opts.json and not crawlers:
-                warnings.append(_of_the_index(paths, store))
-            numbers = replace(numbers, rendering=None if store is None else rendering_report(store) or None)
-            sinks = [] if store is None else sink_reports(store, paths.sinks)
-            refused = {} if store is None else refused_logins(store)
-            wanted = {} if store is None or HTTPStatus.UNAUTHORIZED not in numbers.status else wanted_logins(store)
-            waiting = {} if store is None else waiting_logins(store)
-            sessions = {} if store is None else kept_sessions(store)
+        found = collection_status(paths, with_warnings=not opts.json)
         if opts.json:
-            of_logins = {
-                "refused_logins": _of_logins(refused),
-                "waiting_logins": _of_waiting(waiting),
-                "sessions": _of_sessions(sessions),
-                "wanted_logins": wanted,
-            }
-            print_json({**numbers.as_json(), "sinks": as_json(sinks), **of_logins})
+            print_json(found.as_json())
             return 0
-        if store is None:
+        if not found.was_crawled:
             print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does")
             return 0
-        print("\n".join(_lines(numbers)))
-        if not is_plain(sinks):
-            print("\n" + "\n".join(lines_of(sinks, paths.name)))
-        for pattern, session in sessions.items():
-            if pattern not in refused:
-                ends = f", until {_local(session.expires)}" if session.expires is not None else ""
-                print(f"\nlogged in to {printable(pattern)} since {_local(session.since)}{ends} (log-in {session.number:,})")
-            if pattern not in refused and (at := next_login_at(session.recent, now=time.time())) is not None:
-                print(f"\n{often_sentence(pattern, at)}")
-        for site, offered in wanted.items():
-            print(
-                f"\n{printable(site)} asks for a log-in ({', '.join(map(printable, offered))}), and CRAWLSPACE_SITES has none for it"
-            )
-        for pattern, one in refused.items():
-            print(f"\n{one.sentence(pattern)} (since {_local(one.since)})")
-        for pattern, failed in waiting.items():
-            print(f"\n{failed.sentence(pattern)} (since {_local(failed.since)})")
-        for warning in filter(None, warnings):
+        print("\n".join(_lines(found.numbers)))
+        if not is_plain(list(found.sinks)):
+            print("\n" + "\n".join(lines_of(list(found.sinks), paths.name)))
+        for line in _of_logins(found):
+            print(f"\n{line}")
+        for warning in found.warnings:
             print(f"\n{warning}")
         return 0
+
+
+def _of_logins(found: CollectionStatus) -> Iterator[str]:
+    refused = found.refused
+    for pattern, session in found.sessions.items():
+        if pattern not in refused:
+            ends = f", until {_local(session.expires)}" if session.expires is not None else ""
+            yield f"logged in to {printable(pattern)} since {_local(session.since)}{ends} (log-in {session.number:,})"
+        if pattern not in refused and (at := next_login_at(session.recent, now=time.time())) is not None:
+            yield often_sentence(pattern, at)
+    for site, offered in found.wanted.items():
+        yield f"{printable(site)} asks for a log-in ({', '.join(map(printable, offered))}), and CRAWLSPACE_SITES has none for it"
+    for pattern, one in refused.items():
+        yield f"{one.sentence(pattern)} (since {_local(one.since)})"
+    for pattern, failed in found.waiting.items():
+        yield f"{failed.sentence(pattern)} (since {_local(failed.since)})"
 
 
 def _lines(numbers: Report) -> Iterator[str]:
@@ -262,77 +211,6 @@ def _numbers(share: Share) -> str:
 
 def _local(seconds: int) -> str:
     return local_time(seconds) if seconds else "?"
-
-
-def _of_logins(refused: Mapping[str, RefusedLogin]) -> list[dict[str, str]]:
-    return [
-        {"entry": printable(pattern), "site": one.site, "why": one.why, "since": iso(one.since)}
-        for pattern, one in refused.items()
-    ]
-
-
-def _of_waiting(waiting: Mapping[str, WaitingLogin]) -> list[dict[str, str]]:
-    return [{"entry": printable(pattern), "why": one.why, "since": iso(one.since)} for pattern, one in waiting.items()]
-
-
-def _of_sessions(sessions: Mapping[str, KeptSession]) -> list[dict[str, object]]:
-    return [
-        {
-            "entry": printable(pattern),
-            "since": iso(one.since),
-            "expires": None if one.expires is None else iso(one.expires),
-            "log_ins": one.number,
-            "next_log_in": None if (at := next_login_at(one.recent, now=time.time())) is None else iso(at),
-        }
-        for pattern, one in sessions.items()
-    ]
-
-
-def _of_the_rules(paths: CollectionPaths, store: Store) -> str:
-    """Return a warning if the known URLs were not checked by the rules on disk; empty otherwise, or if those can't be loaded."""
-    applied = store.get_meta(RULES_HASH)
-    if applied is None:
-        return ""
-    try:
-        collection = load_collection(paths.name, paths.settings)
-        if applied == hash_of(collection, build_space(collection)):
-            return ""
-    except CrawlspaceError:
-        return ""
-    if not applied:
-        return f"the next start checks all known URLs again: scrapy plan {paths.name} shows what that does"
-    return f"the rules have changed since the last start: scrapy plan {paths.name} shows what that does"
-
-
-def _of_refresh(paths: CollectionPaths, store: Store) -> str:
-    """Return a sentence about refreshes; empty if each page has its own interval, or if the settings can't be loaded."""
-    try:
-        return refreshing(read_refresh(paths.settings), store, now=time.time()).sentence(time.time())
-    except CrawlspaceError:
-        return ""
-
-
-def _of_the_index(paths: CollectionPaths, store: Store) -> str:
-    """Return a warning if the index lacks documents that it should have; empty otherwise."""
-    documents = store.counts().indexed
-    if not paths.sinks.has_embedded:
-        return ""
-    if not paths.index_file.exists():
-        if paths.store.is_shared or not documents or store.backlog(EMBEDDED):
-            return ""  # it is on another machine, or got no orders
-        return f"there is no index at {paths.index_file}: `scrapy reindex {paths.name}` rebuilds it"
-    try:
-        with closing(EmbeddedIndex(paths.index_file, read_only=True, owner=paths.name)) as index:
-            resending = Resending(store, index, owner=paths.name, now=int(time.time()))
-            why, there = resending.compared(), index.count(of=paths.name)
-            if why is Agreement.SAME and not resending.lacks_documents():
-                return ""
-    except CrawlspaceError as error:
-        return str(error)
-    now = f"{paths.index_file} has {counted(there, 'document')} of {paths.name} at present"
-    if why is Agreement.SAME:
-        return f"{now}: the others are being sent again"
-    return f"{now}: {why.value}; the next crawl fetches and sends again what is missing"
 
 
 def _table(rows: Iterable[tuple[str, int, str]]) -> Iterator[str]:

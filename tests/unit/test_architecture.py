@@ -44,6 +44,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"admin", "importers"}),
     frozenset({"distributed"}),
     frozenset({"runtime"}),
+    frozenset({"console"}),
     frozenset({"addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"}),
 )
 GROUND = FLOORS[0]

@@ -1,0 +1,190 @@
+"""`scrapy console`: web pages over all collections, their metrics and a JSON interface."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import ipaddress
+import logging
+import ssl
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from aiohttp import web
+from scrapy.utils.conf import closest_scrapy_cfg
+
+from crawlspace.clock import SystemClock
+from crawlspace.console.application import application
+from crawlspace.console.console import Console
+from crawlspace.console.guard import Access, Network
+from crawlspace.console.users import ROLES, Role, Users
+from crawlspace.errors import ConfigError, UsageError
+from crawlspace.runtime.components.command import CollectionCommand
+from crawlspace.text import quoted
+
+_BIND = "127.0.0.1:8960"
+_SECURE_MOVES = "give it with --set-password NAME, or let a proxy log users in: --user-header NAME --trusted-proxy ADDRESS"
+
+
+class Command(CollectionCommand):
+    usage = "[options]"
+    summary = "Serve web pages over all collections"
+    explanation = (
+        "Serve the console: web pages that show what each collection does, why a page is or is not in it, what a change of rules would do, and what "
+        "waits for a decision. On loopback it needs no log-in, until a user has been added; elsewhere it does not start without users. Ctrl-C ends "
+        "it; crawls that it has started go on. "
+        "Exit status: 0 ended; 1 it cannot be served, such as a port that is taken; 2 wrong use."
+    )
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--bind", default=_BIND, metavar="ADDRESS:PORT", help=f"where to listen (default: {_BIND})")
+        parser.add_argument(
+            "--host", action="append", default=[], metavar="NAME", help="a name by which browsers reach it, besides localhost"
+        )
+        parser.add_argument(
+            "--users", metavar="FILE", help="the file with the users (default: console-users in CRAWLSPACE_DATA_DIR)"
+        )
+        parser.add_argument("--set-password", metavar="USER", help="add a user or change its password, and end")
+        parser.add_argument("--remove-user", metavar="USER", help="remove a user or the token of a program, and end")
+        parser.add_argument("--token", metavar="NAME", help="print a new token for a program, and end")
+        parser.add_argument("--role", choices=ROLES, help="the role of that user or program (default for a new one: viewer)")
+        parser.add_argument("--certificate", metavar="FILE", help="serve https with this certificate chain (PEM)")
+        parser.add_argument("--key", metavar="FILE", help="its private key (PEM; default: in the file of the certificate)")
+        parser.add_argument(
+            "--user-header", default="", metavar="NAME", help="the header in which a proxy names who has logged in"
+        )
+        parser.add_argument(
+            "--trusted-proxy", action="append", default=[], metavar="ADDRESS", help="an address or network of that proxy"
+        )
+        parser.add_argument("--https", action="store_true", help="a proxy in front of it serves https")
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        if args:
+            raise UsageError("scrapy console takes no collection: its pages show all of them")
+        console = Console(self.project_settings(), clock=SystemClock(), project=Path(closest_scrapy_cfg()).absolute().parent)
+        users = Users(Path(opts.users) if opts.users else console.data_folder / "console-users")
+        role = None if opts.role is None else Role[opts.role.upper()]
+        if opts.set_password is not None:
+            return _set_password(users, opts.set_password, role, by_proxy=bool(opts.user_header))
+        if opts.remove_user is not None:
+            return _remove(users, opts.remove_user)
+        if opts.token is not None:
+            print(users.add_token(opts.token, role or Role.VIEWER))
+            print("This is shown once. Send it as: Authorization: Bearer TOKEN", file=sys.stderr)
+            return 0
+        return _serve(console, users, opts)
+
+
+def _set_password(users: Users, name: str, role: Role | None, *, by_proxy: bool) -> int:
+    password = None if by_proxy else _read_password(name)
+    users.set_password(name, password, role)
+    print(f"{name} is in {users.path}")
+    return 0
+
+
+def _read_password(name: str) -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    password = getpass.getpass(f"Password of {name}: ")
+    if password != getpass.getpass("The same again: "):
+        raise UsageError("the passwords differ; nothing was changed")
+    return password
+
+
+def _remove(users: Users, name: str) -> int:
+    if not users.remove(name):
+        raise UsageError(f"there is no user or token {quoted(name)} in {users.path}")
+    print(f"{name} is removed")
+    return 0
+
+
+def _serve(console: Console, users: Users, opts: argparse.Namespace) -> int:
+    address, port = _address(opts.bind)
+    tls = _tls(opts.certificate, opts.key)
+    is_local = _is_loopback(address)
+    proxies = _networks(opts.trusted_proxy)
+    if bool(opts.user_header) != bool(proxies):
+        raise UsageError("--user-header and --trusted-proxy belong together: the header is believed from that proxy alone")
+    if not is_local and users.is_empty and not opts.user_header:
+        raise ConfigError(f"the console listens on {opts.bind}, beyond this machine, only with users: {_SECURE_MOVES}")
+    console.names()  # a wrong folder is told now
+    access = Access(
+        users,
+        hosts=frozenset(name.lower() for name in [*opts.host, *([] if _is_any(address) else [address])]),
+        user_header=opts.user_header,
+        proxies=proxies,
+        is_secure=tls is not None or opts.https,
+        is_local=is_local,
+    )
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    scheme = "https" if tls is not None else "http"
+    shown = f"[{address}]" if ":" in address else address
+
+    def announce(text: str) -> None:
+        if text.startswith("="):
+            who = "nobody has to log in" if access.is_open else "users log in"
+            print(f"The console is at {scheme}://{shown}:{port}/ ({who}). Ctrl-C ends it.", flush=True)
+
+    try:
+        web.run_app(
+            application(console, access),
+            host=address,
+            port=port,
+            ssl_context=tls,
+            print=announce,
+            access_log=None,
+            shutdown_timeout=5,
+        )
+    except OSError as error:
+        raise ConfigError(
+            f"the console cannot listen on {opts.bind}: {error.strerror or error}; give another one, as in --bind 127.0.0.1:8961"
+        ) from error
+    return 0
+
+
+def _address(bind: str) -> tuple[str, int]:
+    """Return the address and the port of `--bind`. Raises UsageError."""
+    address, colon, port = bind.rpartition(":")
+    address = address.removeprefix("[").removesuffix("]")
+    if not colon or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise UsageError(f"--bind is {quoted(bind)}; give an address and a port, as in 127.0.0.1:8960 or [::1]:8960")
+    try:
+        return str(ipaddress.ip_address(address)), int(port)
+    except ValueError as error:
+        raise UsageError(
+            f"--bind is {quoted(bind)}; {quoted(address)} is no IP address, give one as in 127.0.0.1:8960"
+        ) from error
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback
+
+
+def _is_any(address: str) -> bool:
+    return ipaddress.ip_address(address).is_unspecified
+
+
+def _networks(texts: Sequence[str]) -> list[Network]:
+    found: list[Network] = []
+    for text in texts:
+        try:
+            found.append(ipaddress.ip_network(text, strict=False))
+        except ValueError as error:
+            raise UsageError(
+                f"--trusted-proxy is {quoted(text)}; give an address or a network, as in 127.0.0.1 or 10.0.0.0/24"
+            ) from error
+    return found
+
+
+def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
+    if certificate is None:
+        if key is not None:
+            raise UsageError("--key needs --certificate")
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"the certificate {certificate} cannot be used: {error.strerror or error}") from error
+    return context

@@ -1,0 +1,290 @@
+"""The web application of the console: its routes and how their answers are sent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
+from itertools import islice
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from jinja2 import Environment
+
+from crawlspace.console import guard
+from crawlspace.console.console import Console
+from crawlspace.console.guard import LARGEST_FORM, SESSION, USER, Access, Guard, address_of
+from crawlspace.console.pages import collections, overview
+from crawlspace.console.routes import Answer, Asked, Done, Download, Json, Route, View
+from crawlspace.console.sessions import Attempts, Sessions
+from crawlspace.console.templates import STATIC, environment
+from crawlspace.console.users import LOCAL, Role, User
+from crawlspace.errors import CrawlspaceError, UnknownCollection, UsageError
+
+logger = logging.getLogger(__name__)
+
+LINES_AT_ONCE = 500
+_YEAR_S = 31_536_000
+_COOKED: web.AppKey[Environment] = web.AppKey("templates", Environment)
+
+PAGES: tuple[Route, ...] = (*collections.ROUTES, *overview.ROUTES)
+
+
+def application(console: Console, access: Access) -> web.Application:
+    """Return the application of a console."""
+    sessions, attempts = Sessions(console.clock), Attempts(console.clock)
+    doors = Guard(access, sessions, attempts)
+    app = web.Application(middlewares=[doors.headers, doors.host, _errors, doors.user], client_max_size=LARGEST_FORM)
+    app[_COOKED] = environment()
+    app.router.add_get("/static/{name}", _static)
+    login = _Login(console, doors)
+    app.router.add_get(guard.LOGIN, login.show)
+    app.router.add_post(guard.LOGIN, login.check)
+    app.router.add_post("/logout", login.logout)
+    for route in PAGES:
+        app.router.add_route(route.method, route.path, _Handler(console, route))
+    return app
+
+
+class _Handler:
+    """Calls the function of a route in a thread, and sends its answer."""
+
+    def __init__(self, console: Console, route: Route) -> None:
+        self._console = console
+        self._route = route
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        user = request[USER]
+        if not user.may(self._route.role):
+            raise web.HTTPForbidden(text=f"{user.name} is a {user.role.label}; this needs the role {self._route.role.label}.\n")
+        asked = Asked(
+            console=self._console,
+            user=user,
+            path=request.path,
+            name=request.match_info.get("name", ""),
+            match=dict(request.match_info),
+            query=request.query,
+            form=await _form(request),
+        )
+        if self._route.method == "POST":
+            answer = await asyncio.to_thread(self._act, asked, address_of(request))
+        else:
+            answer = await asyncio.to_thread(self._route.function, asked)
+        if isinstance(answer, View):
+            return render(request, answer, self._console, name=asked.name)
+        if isinstance(answer, Json):
+            return web.json_response(answer.value, status=answer.status)
+        if isinstance(answer, Download):
+            return await _send(request, answer)
+        request[SESSION].messages.append(answer.sentence)
+        return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": answer.to})
+
+    def _act(self, asked: Asked, address: str) -> Answer:
+        """Call the function of an action, and record it before and after."""
+        log = self._console.audit_log
+        action = self._route.path.rpartition("/")[2]
+        details = {name: value for name, value in asked.form.items() if name != guard.CSRF_FIELD}
+
+        def record(result: str, more: Mapping[str, object]) -> None:
+            log.write(
+                asked.user,
+                address,
+                action=action,
+                collection=asked.name,
+                details={**asked.match, **details, **more},
+                result=result,
+            )
+
+        record("begun", {})
+        try:
+            answer = self._route.function(asked)
+        except CrawlspaceError as error:
+            record(f"failed: {error}", {})
+            raise
+        record(answer.sentence if isinstance(answer, Done) else "done", answer.details if isinstance(answer, Done) else {})
+        return answer
+
+
+async def _form(request: web.Request) -> Mapping[str, str]:
+    if request.method != "POST":
+        return {}
+    return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+
+
+def render(request: web.Request, view: View, console: Console, *, name: str = "") -> web.Response:
+    """Return the response with the HTML of a page."""
+    session = request.get(SESSION)
+    user = request.get(USER)
+    messages = []
+    if session is not None:
+        messages = list(session.messages)
+        session.messages.clear()
+    html = (
+        request.app[_COOKED]
+        .get_template(view.template)
+        .render(
+            {
+                "name": name,
+                "path": request.path,
+                "query": dict(request.query),
+                "user": user,
+                "may_change": user is not None and user.may(Role.OPERATOR),
+                "may_log_out": user is not None and user is not LOCAL,
+                "csrf": "" if session is None else session.csrf,
+                "messages": messages,
+                "now": console.clock.now(),
+                **view.shown,
+            }
+        )
+    )
+    return web.Response(text=html, content_type="text/html", status=view.status)
+
+
+async def _send(request: web.Request, download: Download) -> web.StreamResponse:
+    """Send lines as they are made, a few hundred at a time, as fast as they are read."""
+    response = web.StreamResponse(
+        headers={
+            "Content-Type": download.content_type,
+            "Content-Disposition": f'attachment; filename="{download.filename}"',
+            "X-Content-Type-Options": "nosniff",
+        }
+    )
+    first = await asyncio.to_thread(_some, download.lines)  # an error of the first line is still a page
+    await response.prepare(request)
+    some = first
+    while some:
+        await response.write("".join(some).encode("utf-8", "backslashreplace"))
+        some = await asyncio.to_thread(_some, download.lines)
+    await response.write_eof()
+    return response
+
+
+def _some(lines: Iterator[str]) -> list[str]:
+    return list(islice(lines, LINES_AT_ONCE))
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: guard.Handler) -> web.StreamResponse:
+    """Show an error as a page with its sentence."""
+    try:
+        return await handler(request)
+    except web.HTTPException as answer:
+        if answer.status < HTTPStatus.BAD_REQUEST:
+            raise
+        return _error_page(request, answer.status, answer.text or answer.reason, headers=answer.headers)
+    except UnknownCollection as error:
+        return _error_page(request, HTTPStatus.NOT_FOUND, str(error))
+    except UsageError as error:
+        return _error_page(request, HTTPStatus.BAD_REQUEST, str(error))
+    except CrawlspaceError as error:
+        return _error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+    except (ConnectionResetError, asyncio.CancelledError):
+        raise
+    except Exception:
+        logger.exception("a page of the console failed: %s %s", request.method, request.path)
+        return _error_page(
+            request,
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            "This page failed because of a fault of crawlspace; the log of the console has it.",
+        )
+
+
+_KEPT_HEADERS = frozenset({"allow", "www-authenticate", "retry-after"})
+
+
+def _error_page(request: web.Request, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    kept = {name: value for name, value in (headers or {}).items() if name.lower() in _KEPT_HEADERS}
+    sentence = sentence.strip()
+    if request.path.startswith(("/api/", "/content/", "/metrics")):
+        body = sentence if sentence.startswith("{") else None
+        response = web.Response(text=body, content_type="application/json") if body else web.json_response({"error": sentence})
+        response.set_status(status)
+    else:
+        html = (
+            request.app[_COOKED]
+            .get_template("error.html")
+            .render(
+                {
+                    "name": "",
+                    "user": None,
+                    "csrf": "",
+                    "messages": [],
+                    "status": status,
+                    "sentence": sentence,
+                    "may_log_out": False,
+                }
+            )
+        )
+        response = web.Response(text=html, content_type="text/html", status=status)
+    response.headers.update(kept)
+    return response
+
+
+async def _static(request: web.Request) -> web.StreamResponse:
+    name = request.match_info["name"]
+    if name not in _names_of_static_files():
+        raise web.HTTPNotFound(text="There is no such file.\n")
+    return web.FileResponse(STATIC / name, headers={"Cache-Control": f"public, max-age={_YEAR_S}, immutable"})
+
+
+def _names_of_static_files() -> Iterable[str]:
+    return frozenset(file.name for file in STATIC.iterdir() if file.suffix in (".js", ".css", ".svg"))
+
+
+class _Login:
+    """The page that asks for a name and a password."""
+
+    def __init__(self, console: Console, doors: Guard) -> None:
+        self._console = console
+        self._doors = doors
+        self._one_at_a_time = asyncio.Semaphore(2)  # of the memory that scrypt takes
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        return self._page(request)
+
+    async def check(self, request: web.Request) -> web.StreamResponse:
+        form = await _form(request)
+        name, password = form.get("user", ""), form.get("password", "")
+        keys = (f"user {name[:100]}", f"address {address_of(request)}")
+        wait_s = self._doors.attempts.wait_s(*keys)
+        if wait_s > 0:
+            sentence = f"Too many log-ins have failed: try again in {wait_s:.0f} seconds."
+            return self._page(request, sentence, HTTPStatus.TOO_MANY_REQUESTS)
+        async with self._one_at_a_time:
+            user = await asyncio.to_thread(self._doors.access.users.check_password, name, password[:1000])
+        result = "failed" if user is None else "done"
+        who = user or User(name[:100], Role.VIEWER)
+        await asyncio.to_thread(
+            self._console.audit_log.write,
+            who,
+            address_of(request),
+            action="login",
+            collection="",
+            details={},
+            result=result,
+        )
+        if user is None:
+            self._doors.attempts.failed(*keys)
+            return self._page(request, "The name or the password is wrong.", HTTPStatus.UNAUTHORIZED)
+        self._doors.attempts.succeeded(*keys)
+        self._doors.sessions.end(request[SESSION])  # what was known before the log-in must not be that of the user
+        request[SESSION] = self._doors.sessions.new(user)
+        return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": _own_path(form.get("next", ""))})
+
+    async def logout(self, request: web.Request) -> web.StreamResponse:
+        self._doors.sessions.end(request[SESSION])
+        request[SESSION] = self._doors.sessions.new()
+        return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": guard.LOGIN})
+
+    def _page(self, request: web.Request, error: str = "", status: int = HTTPStatus.OK) -> web.Response:
+        view = View("login.html", {"error": error, "next": request.query.get("next", "")}, status)
+        return render(request, view, self._console)
+
+
+def _own_path(target: str) -> str:
+    """Return a path of the console; its first page for anything that leads elsewhere."""
+    parts = urlsplit(target)
+    if parts.scheme or parts.netloc or not target.startswith("/") or target.startswith(("//", "/\\")):
+        return "/"
+    return target if target.isprintable() and "\\" not in target else "/"

@@ -1,0 +1,128 @@
+"""The collections of a project, as the console reads them: files and stores, opened anew for each request."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from scrapy.settings import BaseSettings
+
+from crawlspace.clock import Clock, iso
+from crawlspace.config.collection import Collection, collection_folder, collection_names, load_collection
+from crawlspace.console.users import User
+from crawlspace.errors import ConfigError, UnknownCollection
+from crawlspace.private_files import make_folder
+from crawlspace.runtime.components.loader import collection_settings
+from crawlspace.runtime.session.paths import CollectionPaths, collection_paths
+
+LONGEST_DETAIL = 2_000
+"""Characters of one value in the audit log."""
+
+
+class Console:
+    """What all requests share."""
+
+    def __init__(self, settings: BaseSettings, *, clock: Clock, project: Path) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.project = project
+        """The folder with scrapy.cfg, in which crawls are started."""
+        self.data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"]))
+        self.audit_log = AuditLog(self.data_folder / "console-audit.jsonl", clock)
+        self._loading = threading.Lock()
+
+    def names(self) -> list[str]:
+        """Return the names of all collections. Raises ConfigError."""
+        return collection_names(str(self.settings["CRAWLSPACE_COLLECTIONS_DIR"]))
+
+    def paths(self, name: str) -> CollectionPaths:
+        """Return where a collection's files are. Raises UnknownCollection, and ConfigError for a settings.py that doesn't run."""
+        if name not in self.names():  # before a path is made of what a browser sent
+            raise UnknownCollection(f"there is no collection {name}")
+        folder = collection_folder(name, self.settings)
+        with self._loading:  # spiders may be imported
+            settings = collection_settings(self.settings, name)
+        return collection_paths(name, folder, settings)
+
+    def collection(self, paths: CollectionPaths) -> Collection:
+        """Return the whole configuration of a collection. Raises ConfigError."""
+        return load_collection(paths.name, paths.settings)
+
+
+class AuditLog:
+    """Who changed what and when, in a file: a JSON object a line."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.path = path
+        self._clock = clock
+
+    def write(
+        self, user: User, address: str, *, action: str, collection: str, details: Mapping[str, object], result: str
+    ) -> None:
+        """Add an entry. Raises ConfigError: what cannot be recorded is not to be done."""
+        entry = {
+            "time": iso(self._clock.now()),
+            "user": user.name,
+            "address": address,
+            "action": action,
+            "collection": collection,
+            "details": {name: _cut(value) for name, value in details.items()},
+            "result": result,
+        }
+        line = json.dumps(entry, ensure_ascii=False) + "\n"
+        try:
+            make_folder(self.path.parent)
+            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(file, line.encode("utf-8", "backslashreplace"))
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise ConfigError(f"the audit log {self.path} cannot be written, so nothing is changed: {error.strerror}") from error
+
+    def last(
+        self, number: int, *, fits: Callable[[Mapping[str, object]], bool] = lambda _: True
+    ) -> Sequence[Mapping[str, object]]:
+        """Return the last entries that fit, the newest first. Raises ConfigError."""
+        found: list[Mapping[str, object]] = []
+        try:
+            with self.path.open("rb") as file:
+                lines = _reversed_lines(file.fileno())
+                for line in lines:
+                    try:
+                        entry = json.loads(line)
+                    except ValueError:  # cut by a full disk
+                        continue
+                    if isinstance(entry, dict) and fits(entry):
+                        found.append(entry)
+                        if len(found) == number:
+                            break
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise ConfigError(f"the audit log {self.path} cannot be read: {error.strerror}") from error
+        return found
+
+
+def _cut(value: object) -> object:
+    return value if not isinstance(value, str) or len(value) <= LONGEST_DETAIL else value[:LONGEST_DETAIL] + "…"
+
+
+_BLOCK = 65_536
+
+
+def _reversed_lines(file: int) -> Iterator[bytes]:
+    """Yield the lines of a file from the last to the first."""
+    position = os.lseek(file, 0, os.SEEK_END)
+    rest = b""
+    while position > 0:
+        size = min(_BLOCK, position)
+        position -= size
+        block = os.pread(file, size, position) + rest
+        rest, *lines = block.split(b"\n")
+        yield from (line for line in reversed(lines) if line)
+    if rest:
+        yield rest

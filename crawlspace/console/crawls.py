@@ -1,0 +1,93 @@
+"""Start and stop crawls: each is a `scrapy crawl` of its own, which ends neither with the console nor with the browser."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from crawlspace.console.console import Console
+from crawlspace.errors import StoreError, UsageError
+from crawlspace.private_files import make_folder
+from crawlspace.runtime.session.paths import CollectionPaths
+from crawlspace.state.views import Crawler
+
+LOGS_KEPT = 20
+"""Logs of crawls that the console has started, for each collection."""
+
+
+def crawlers(paths: CollectionPaths) -> list[Crawler]:
+    """Return the processes that crawl a collection. Raises StoreError."""
+    with paths.store.reading() as opened:
+        return [] if opened is None else list(opened.crawlers())
+
+
+def is_here(crawler: Crawler) -> bool:
+    """Whether a process that crawls is on this machine."""
+    return crawler.share is None or crawler.share.host == socket.gethostname()
+
+
+def start(console: Console, paths: CollectionPaths) -> Path:
+    """Start a crawl; return the file of its log. Raises UsageError if one runs here already, StoreError if it cannot be started."""
+    running = [one for one in crawlers(paths) if is_here(one)]
+    if running:
+        raise UsageError(f"{paths.name} is being crawled already, by process {running[0].process}")
+    folder = console.data_folder / paths.name / "logs"
+    log = folder / f"crawl-{int(console.clock.now())}.log"
+    try:
+        make_folder(folder)
+        _remove_old_logs(folder)
+        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            subprocess.Popen(  # noqa: S603 - our own command, without a shell; the name is that of a folder
+                [sys.executable, "-m", "scrapy", "crawl", paths.name],
+                cwd=console.project,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise StoreError(f"the crawl cannot be started: {error.strerror}") from error
+    return log
+
+
+def stop(paths: CollectionPaths) -> list[int]:
+    """Ask the crawls of a collection on this machine to end, as Ctrl-C does; return their processes. Raises UsageError if there are none."""
+    found = crawlers(paths)
+    here = [one.process for one in found if is_here(one)]
+    if not here:
+        where = ", ".join(sorted({one.share.host for one in found if one.share is not None}))
+        raise UsageError(f"{paths.name} is crawled on {where}: stop it there" if where else f"{paths.name} is not being crawled")
+    for process in here:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGINT)
+    return here
+
+
+def last_log(console: Console, name: str, *, most: int = 20_000) -> tuple[Path, str] | None:
+    """Return the log of the last crawl that the console has started, and its end."""
+    logs = _logs(console.data_folder / name / "logs")
+    if not logs:
+        return None
+    with logs[-1].open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - most))
+        text = file.read(most).decode("utf-8", "replace")
+    return logs[-1], text if size <= most else text.partition("\n")[2]
+
+
+def _logs(folder: Path) -> list[Path]:
+    return sorted(folder.glob("crawl-*.log"), key=lambda log: log.name)
+
+
+def _remove_old_logs(folder: Path) -> None:
+    for log in _logs(folder)[: -LOGS_KEPT + 1]:
+        with suppress(OSError):
+            log.unlink()

@@ -1,0 +1,222 @@
+"""Who may ask the console what: the middlewares in front of its pages.
+
+Each request is checked for the name of the host that it asks (a page elsewhere may have its own name lead here: DNS rebinding), then for who
+asks, and before anything is changed for the CSRF token and for a page elsewhere that sends the form.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import quote
+
+from aiohttp import web
+
+from crawlspace.console.sessions import COOKIE, LONGEST_S, Attempts, Session, Sessions, is_token_of
+from crawlspace.console.users import LOCAL, User, Users
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+SESSION = web.RequestKey("session", Session)
+USER = web.RequestKey("user", User)
+CSRF_FIELD = "csrf"
+CSRF_HEADER = "X-CSRF-Token"
+LOGIN = "/login"
+OPEN_PATHS = ("/static/", "/live", "/ready")
+"""Paths, or beginnings of them, that anybody may read."""
+LARGEST_FORM = 4_000_000
+"""Bytes of a request, such as a rule file that is saved."""
+
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self';"
+        " base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How users are known."""
+
+    users: Users
+    hosts: frozenset[str]
+    """Host names by which the console may be asked, besides addresses of loopback and `localhost`."""
+    user_header: str = ""
+    """The header in which a proxy says who has logged in; empty: there is no such proxy."""
+    proxies: Sequence[Network] = ()
+    """The addresses of that proxy; a header from elsewhere is ignored."""
+    is_secure: bool = False
+    """Whether browsers reach it by https."""
+    is_local: bool = True
+    """Whether it listens on loopback alone: without users everybody there is an operator."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has to log in."""
+        return self.is_local and not self.user_header and self.users.is_empty
+
+
+class Guard:
+    """The middlewares of a console."""
+
+    def __init__(self, access: Access, sessions: Sessions, attempts: Attempts) -> None:
+        self.access = access
+        self.sessions = sessions
+        self.attempts = attempts
+
+    @web.middleware
+    async def headers(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Add the security headers to each response."""
+        try:
+            response = await handler(request)
+        except web.HTTPException as answer:
+            _add_headers(answer, self.access)
+            raise
+        if not response.prepared:
+            _add_headers(response, self.access)
+        return response
+
+    @web.middleware
+    async def host(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse a request for a name that is not ours."""
+        if not is_our_host(request.headers.get("Host", ""), self.access.hosts):
+            raise web.HTTPMisdirectedRequest(
+                text="This is not the host that was asked for. `scrapy console --host NAME` adds a name.\n"
+            )
+        return await handler(request)
+
+    @web.middleware
+    async def user(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Find out who asks, and refuse changes that do not come from a page of the console."""
+        if request.path.startswith(OPEN_PATHS[0]) or request.path in OPEN_PATHS:
+            return await handler(request)
+        program = self._program(request)
+        if program is not None:
+            request[USER] = program
+            return await handler(request)
+        session = self.sessions.get(request.cookies.get(COOKIE))
+        user = self._known_user(request, session)
+        is_new = session is None
+        if session is None:
+            session = self.sessions.new(user)
+        request[SESSION] = session
+        if user is not None:
+            request[USER] = user
+        response: web.StreamResponse
+        if user is None and request.path != LOGIN:
+            response = _ask_for_login(request)
+        elif request.method not in _READS and not await is_from_our_page(request, session):
+            raise web.HTTPForbidden(
+                text="This form was not sent by a page of this console, or is too old: load the page again.\n"
+            )
+        else:
+            response = await handler(request)
+        current = request[SESSION]
+        if (is_new or current is not session) and not response.prepared:
+            set_cookie(response, current, self.access)
+        return response
+
+    def _program(self, request: web.Request) -> User | None:
+        """Return the program that has sent a token. Raises 401 for a wrong one."""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        address = f"token {address_of(request)}"
+        found = self.access.users.check_token(token.strip()) if self.attempts.wait_s(address) == 0 else None
+        if found is None:
+            self.attempts.failed(address)
+            raise web.HTTPUnauthorized(
+                text='{"error": "the token is not known; `scrapy console --token NAME` makes one"}\n',
+                content_type="application/json",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return found
+
+    def _known_user(self, request: web.Request, session: Session | None) -> User | None:
+        access = self.access
+        if access.user_header and is_in(address_of(request), access.proxies):
+            name = request.headers.get(access.user_header, "")
+            return access.users.named(name) if name else None
+        if access.is_open:
+            return LOCAL
+        if session is None or session.user is None:
+            return None
+        current = access.users.named(session.user.name)  # its role may have changed
+        return current if access.users.has(current.name) else None
+
+
+def is_our_host(host: str, names: frozenset[str]) -> bool:
+    """Whether a Host header names this console: an address of loopback, localhost, or one of the names. The port does not matter."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        name = name[1 : name.find("]")] if "]" in name else ""
+    elif name.count(":") == 1:
+        name = name.partition(":")[0]
+    if name == "localhost" or name in names:
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+async def is_from_our_page(request: web.Request, session: Session) -> bool:
+    """Whether a request that changes something has the CSRF token of the session, and no other site has sent it."""
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        return False
+    origin = request.headers.get("Origin")
+    if origin is not None and origin.partition("://")[2] != request.headers.get("Host", ""):
+        return False
+    token = request.headers.get(CSRF_HEADER)
+    if token is None:
+        value = (await request.post()).get(CSRF_FIELD, "")
+        token = value if isinstance(value, str) else ""
+    return is_token_of(session, token)
+
+
+def set_cookie(response: web.StreamResponse, session: Session, access: Access) -> None:
+    response.set_cookie(COOKIE, session.id, max_age=LONGEST_S, httponly=True, samesite="Lax", secure=access.is_secure, path="/")
+
+
+def address_of(request: web.Request) -> str:
+    """Return the address that a request comes from."""
+    return request.remote or ""
+
+
+def is_in(address: str, networks: Sequence[Network]) -> bool:
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(ip in network for network in networks)
+
+
+def _ask_for_login(request: web.Request) -> web.Response:
+    if request.path.startswith(("/api/", "/content/", "/metrics")):
+        return web.json_response({"error": "log in, or send a token: Authorization: Bearer ..."}, status=401)
+    target = quote(request.path_qs, safe="") if request.method in _READS else ""
+    location = f"{LOGIN}?next={target}" if target else LOGIN
+    if request.headers.get("HX-Request"):  # htmx would put the page for the log-in where a part of a page belongs
+        return web.Response(status=401, headers={"HX-Redirect": LOGIN})
+    return web.Response(status=303, headers={"Location": location})
+
+
+def _add_headers(response: web.StreamResponse, access: Access) -> None:
+    for name, value in _HEADERS.items():
+        if name not in response.headers:
+            response.headers[name] = value
+    if access.is_secure:
+        response.headers["Strict-Transport-Security"] = "max-age=31536000"
+    response.headers["Server"] = "crawlspace"

@@ -1,0 +1,91 @@
+"""The first page: all collections, and what needs attention in each; start and stop of crawls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crawlspace.console import crawls
+from crawlspace.console.attention import Notice, notices
+from crawlspace.console.console import Console
+from crawlspace.console.routes import Asked, Done, Routes, View, action, page
+from crawlspace.console.templates import link
+from crawlspace.console.users import Role
+from crawlspace.errors import CrawlspaceError
+from crawlspace.runtime.session.collection_status import CollectionStatus, collection_status, rules_changed
+
+AUDIT_ENTRIES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A collection. `status` is None where its store or its settings cannot be read, which `fault` says."""
+
+    name: str
+    status: CollectionStatus | None
+    notices: list[Notice]
+    fault: str = ""
+
+
+def show(asked: Asked) -> View:
+    """Show all collections."""
+    return View("collections.html", {"rows": [_row(asked.console, name) for name in asked.console.names()]})
+
+
+def _row(console: Console, name: str) -> _Row:
+    try:
+        found = looked_up(console, name)
+    except CrawlspaceError as error:
+        return _Row(name, None, [], str(error))
+    return _Row(name, found.status, found.notices)
+
+
+class LookedUp(NamedTuple):
+    """The state of a collection, and what needs attention there."""
+
+    status: CollectionStatus
+    notices: list[Notice]
+
+
+def looked_up(console: Console, name: str) -> LookedUp:
+    """Read the state of a collection. Raises CrawlspaceError."""
+    paths = console.paths(name)
+    status = collection_status(paths)
+    has_changed = None
+    if status.was_crawled:
+        with paths.store.reading() as opened:
+            has_changed = None if opened is None else rules_changed(paths, opened.store)
+    return LookedUp(status, list(notices(status, rules_changed=has_changed)))
+
+
+def start(asked: Asked) -> Done:
+    """Start a crawl."""
+    log = crawls.start(asked.console, asked.console.paths(asked.name))
+    return Done(f"The crawl of {asked.name} begins.", link(f"/c/{asked.name}/"), {"log": log.name})
+
+
+def stop(asked: Asked) -> Done:
+    """Stop a crawl as Ctrl-C does."""
+    processes = crawls.stop(asked.console.paths(asked.name))
+    return Done(
+        f"The crawl of {asked.name} ends as soon as its requests in flight are answered.",
+        link(f"/c/{asked.name}/"),
+        {"processes": processes},
+    )
+
+
+def show_audit_log(asked: Asked) -> View:
+    """Show who has changed what."""
+    name = asked.query.get("collection", "")
+    entries = asked.console.audit_log.last(
+        AUDIT_ENTRIES, fits=lambda entry: entry.get("result") != "begun" and name in ("", entry.get("collection"))
+    )
+    return View("audit_log.html", {"entries": entries, "names": asked.console.names(), "chosen": name})
+
+
+ROUTES: Routes = (
+    page("/", show),
+    page("/audit-log", show_audit_log, role=Role.OPERATOR),
+    action("/c/{name}/start", start),
+    action("/c/{name}/stop", stop),
+)

@@ -1,0 +1,110 @@
+"""What the console answers with, and the routes of its pages.
+
+A page is a function that takes an `Asked` and returns one of the answers below. It runs in a thread, because stores are read without
+`await`, and raises CrawlspaceError for what the reader has to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TypeAlias
+
+from crawlspace.console.console import Console
+from crawlspace.console.users import Role, User
+from crawlspace.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A page: a template and what it shows."""
+
+    template: str
+    shown: Mapping[str, object] = field(default_factory=dict)
+    status: int = HTTPStatus.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The result of an action: a sentence on the page that the browser is sent to. `details` are for the audit log alone."""
+
+    sentence: str
+    to: str
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file that is made while it is sent."""
+
+    content_type: str
+    lines: Iterator[str]
+    filename: str
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """A value for programs."""
+
+    value: object
+    status: int = HTTPStatus.OK
+
+
+Answer: TypeAlias = View | Done | Download | Json
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request. `name` is the collection of the path, empty where it names none; `match` has the other parts of the path."""
+
+    console: Console
+    user: User
+    path: str
+    name: str = ""
+    match: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    def page_number(self) -> int:
+        """Return the number of the page of a long table, from 1 on. Raises UsageError."""
+        return self.number("page", default=1, low=1)
+
+    def number(self, name: str, *, default: int, low: int = 0, high: int = 1_000_000_000) -> int:
+        """Return a number of the query. Raises UsageError."""
+        text = self.query.get(name, "")
+        if not text:
+            return default
+        try:
+            number = int(text)
+        except ValueError:
+            number = low - 1
+        if not low <= number <= high:
+            raise UsageError(f"{name} is a number from {low:,} to {high:,}")
+        return number
+
+
+PageFunction: TypeAlias = Callable[[Asked], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path and its function. `role` is the least role that may call it."""
+
+    method: str
+    path: str
+    function: PageFunction
+    role: Role = Role.VIEWER
+
+
+def page(path: str, function: PageFunction, *, role: Role = Role.VIEWER) -> Route:
+    """Return the route of a page, which changes nothing."""
+    return Route("GET", path, function, role)
+
+
+def action(path: str, function: PageFunction) -> Route:
+    """Return the route of an action: operators only, and kept in the audit log."""
+    return Route("POST", path, function, Role.OPERATOR)
+
+
+Routes: TypeAlias = Sequence[Route]
