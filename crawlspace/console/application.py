@@ -43,7 +43,7 @@ def application(console: Console, access: Access) -> web.Application:
     app.router.add_post(guard.LOGIN, login.check)
     app.router.add_post("/logout", login.logout)
     for route in PAGES:
-        app.router.add_route(route.method, route.path, _Handler(console, route))
+        app.router.add_route(route.method, route.path, _Handler(console, route).answer)
     return app
 
 
@@ -54,7 +54,7 @@ class _Handler:
         self._console = console
         self._route = route
 
-    async def __call__(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         user = request[USER]
         if not user.may(self._route.role):
             raise web.HTTPForbidden(text=f"{user.name} is a {user.role.label}; this needs the role {self._route.role.label}.\n")
