@@ -27,6 +27,7 @@ from crawlspace.console.application import application
 from crawlspace.console.console import Console
 from crawlspace.console.guard import Access
 from crawlspace.console.users import Users
+from crawlspace.runtime.session.project import ProjectCollections
 from tests.command_line import ROOT
 from tests.conftest import Project
 from tests.notifications import LONGEST_WAIT_S
@@ -119,7 +120,7 @@ def served(
     access: Access | None = None,
 ) -> Iterator[Browser]:
     """Serve the console of a project; yield a browser that opens it."""
-    console = Console(console_settings(project), clock=clock or SystemClock(), project=ROOT)
+    console = Console(ProjectCollections(console_settings(project)), clock=clock or SystemClock(), project=ROOT)
     access = access or Access(Users(users or project.data / "console-users"), hosts=hosts)
     begun: Future[str] = Future()
     loop = asyncio.new_event_loop()

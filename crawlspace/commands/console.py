@@ -21,6 +21,7 @@ from crawlspace.console.guard import Access, Network
 from crawlspace.console.users import ROLES, Role, Users
 from crawlspace.errors import ConfigError, UsageError
 from crawlspace.runtime.components.command import CollectionCommand
+from crawlspace.runtime.session.project import ProjectCollections
 from crawlspace.text import quoted
 
 _BIND = "127.0.0.1:8960"
@@ -62,7 +63,9 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if args:
             raise UsageError("scrapy console takes no collection: its pages show all of them")
-        console = Console(self.project_settings(), clock=SystemClock(), project=Path(closest_scrapy_cfg()).absolute().parent)
+        console = Console(
+            ProjectCollections(self.project_settings()), clock=SystemClock(), project=Path(closest_scrapy_cfg()).absolute().parent
+        )
         users = Users(Path(opts.users) if opts.users else console.data_folder / "console-users")
         role = None if opts.role is None else Role[opts.role.upper()]
         if opts.set_password is not None:

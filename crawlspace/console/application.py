@@ -16,8 +16,8 @@ from crawlspace.console import guard
 from crawlspace.console.console import Console
 from crawlspace.console.guard import LARGEST_FORM, SESSION, USER, Access, Guard, address_of
 from crawlspace.console.pages import collections, overview
-from crawlspace.console.routes import Answer, Asked, Done, Download, Json, Route, View
-from crawlspace.console.sessions import Attempts, Sessions
+from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Json, Route, View
+from crawlspace.console.sessions import Attempts, BrowserSessions
 from crawlspace.console.templates import STATIC, environment
 from crawlspace.console.users import LOCAL, Role, User
 from crawlspace.errors import CrawlspaceError, UnknownCollection, UsageError
@@ -33,7 +33,7 @@ PAGES: tuple[Route, ...] = (*collections.ROUTES, *overview.ROUTES)
 
 def application(console: Console, access: Access) -> web.Application:
     """Return the application of a console."""
-    sessions, attempts = Sessions(console.clock), Attempts(console.clock)
+    sessions, attempts = BrowserSessions(console.clock), Attempts(console.clock)
     doors = Guard(access, sessions, attempts)
     app = web.Application(middlewares=[doors.headers, doors.host, _errors, doors.user], client_max_size=LARGEST_FORM)
     app[_COOKED] = environment()
@@ -75,7 +75,7 @@ class _Handler:
             return render(request, answer, self._console, name=asked.name)
         if isinstance(answer, Json):
             return web.json_response(answer.value, status=answer.status)
-        if isinstance(answer, Download):
+        if isinstance(answer, FileDownload):
             return await _send(request, answer)
         request[SESSION].messages.append(answer.sentence)
         return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": answer.to})
@@ -141,7 +141,7 @@ def render(request: web.Request, view: View, console: Console, *, name: str = ""
     return web.Response(text=html, content_type="text/html", status=view.status)
 
 
-async def _send(request: web.Request, download: Download) -> web.StreamResponse:
+async def _send(request: web.Request, download: FileDownload) -> web.StreamResponse:
     """Send lines as they are made, a few hundred at a time, as fast as they are read."""
     response = web.StreamResponse(
         headers={

@@ -1,51 +1,41 @@
-"""The collections of a project, as the console reads them: files and stores, opened anew for each request."""
+"""What all requests of the console share: the collections, whose files and stores are opened anew for each, and the audit log."""
 
 from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from scrapy.settings import BaseSettings
-
 from crawlspace.clock import Clock, iso
-from crawlspace.config.collection import Collection, collection_folder, collection_names, load_collection
+from crawlspace.config.collection import Collection, load_collection
 from crawlspace.console.users import User
-from crawlspace.errors import ConfigError, UnknownCollection
+from crawlspace.errors import ConfigError
 from crawlspace.private_files import make_folder
-from crawlspace.runtime.components.loader import collection_settings
-from crawlspace.runtime.session.paths import CollectionPaths, collection_paths
+from crawlspace.runtime.session.paths import CollectionPaths
+from crawlspace.runtime.session.project import ProjectCollections
 
 LONGEST_DETAIL = 2_000
 """Characters of one value in the audit log."""
 
 
 class Console:
-    """What all requests share."""
+    """What all requests share. `project` is the folder with scrapy.cfg, in which crawls are started."""
 
-    def __init__(self, settings: BaseSettings, *, clock: Clock, project: Path) -> None:
-        self.settings = settings
+    def __init__(self, collections: ProjectCollections, *, clock: Clock, project: Path) -> None:
+        self.collections = collections
         self.clock = clock
         self.project = project
-        """The folder with scrapy.cfg, in which crawls are started."""
-        self.data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"]))
+        self.data_folder = collections.data_folder
         self.audit_log = AuditLog(self.data_folder / "console-audit.jsonl", clock)
-        self._loading = threading.Lock()
 
     def names(self) -> list[str]:
         """Return the names of all collections. Raises ConfigError."""
-        return collection_names(str(self.settings["CRAWLSPACE_COLLECTIONS_DIR"]))
+        return self.collections.names()
 
     def paths(self, name: str) -> CollectionPaths:
         """Return where a collection's files are. Raises UnknownCollection, and ConfigError for a settings.py that doesn't run."""
-        if name not in self.names():  # before a path is made of what a browser sent
-            raise UnknownCollection(f"there is no collection {name}")
-        folder = collection_folder(name, self.settings)
-        with self._loading:  # spiders may be imported
-            settings = collection_settings(self.settings, name)
-        return collection_paths(name, folder, settings)
+        return self.collections.paths(name)
 
     def collection(self, paths: CollectionPaths) -> Collection:
         """Return the whole configuration of a collection. Raises ConfigError."""

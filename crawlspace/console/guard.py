@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from crawlspace.console.sessions import COOKIE, LONGEST_S, Attempts, Session, Sessions, is_token_of
+from crawlspace.console.sessions import COOKIE, LONGEST_S, Attempts, BrowserSession, BrowserSessions, is_token_of
 from crawlspace.console.users import LOCAL, User, Users
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-SESSION = web.RequestKey("session", Session)
+SESSION = web.RequestKey("session", BrowserSession)
 USER = web.RequestKey("user", User)
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "X-CSRF-Token"
@@ -71,7 +71,7 @@ class Access:
 class Guard:
     """The middlewares of a console."""
 
-    def __init__(self, access: Access, sessions: Sessions, attempts: Attempts) -> None:
+    def __init__(self, access: Access, sessions: BrowserSessions, attempts: Attempts) -> None:
         self.access = access
         self.sessions = sessions
         self.attempts = attempts
@@ -144,7 +144,7 @@ class Guard:
             )
         return found
 
-    def _known_user(self, request: web.Request, session: Session | None) -> User | None:
+    def _known_user(self, request: web.Request, session: BrowserSession | None) -> User | None:
         access = self.access
         if access.user_header and is_in(address_of(request), access.proxies):
             name = request.headers.get(access.user_header, "")
@@ -172,7 +172,7 @@ def is_our_host(host: str, names: frozenset[str]) -> bool:
         return False
 
 
-async def is_from_our_page(request: web.Request, session: Session) -> bool:
+async def is_from_our_page(request: web.Request, session: BrowserSession) -> bool:
     """Whether a request that changes something has the CSRF token of the session, and no other site has sent it."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         return False
@@ -186,7 +186,7 @@ async def is_from_our_page(request: web.Request, session: Session) -> bool:
     return is_token_of(session, token)
 
 
-def set_cookie(response: web.StreamResponse, session: Session, access: Access) -> None:
+def set_cookie(response: web.StreamResponse, session: BrowserSession, access: Access) -> None:
     response.set_cookie(COOKIE, session.id, max_age=LONGEST_S, httponly=True, samesite="Lax", secure=access.is_secure, path="/")
 
 

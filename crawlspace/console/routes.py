@@ -35,7 +35,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Download:
+class FileDownload:
     """A file that is made while it is sent."""
 
     content_type: str
@@ -51,7 +51,7 @@ class Json:
     status: int = HTTPStatus.OK
 
 
-Answer: TypeAlias = View | Done | Download | Json
+Answer: TypeAlias = View | Done | FileDownload | Json
 
 
 @dataclass(frozen=True, slots=True)

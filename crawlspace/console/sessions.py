@@ -27,7 +27,7 @@ MOST_FAILURES = 10_000
 
 
 @dataclass(slots=True)
-class Session:
+class BrowserSession:
     """One browser. `user` is None before it has logged in."""
 
     id: str
@@ -38,14 +38,14 @@ class Session:
     """Sentences for the next page."""
 
 
-class Sessions:
+class BrowserSessions:
     """The sessions of a console, the least recently used one first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: OrderedDict[str, BrowserSession] = OrderedDict()
 
-    def get(self, id: str | None) -> Session | None:
+    def get(self, id: str | None) -> BrowserSession | None:
         """Return a session that is not over."""
         session = None if id is None else self._sessions.get(id)
         if session is None:
@@ -58,19 +58,19 @@ class Sessions:
         self._sessions.move_to_end(session.id)
         return session
 
-    def new(self, user: User | None = None) -> Session:
+    def new(self, user: User | None = None) -> BrowserSession:
         """Return a new session. Where there are too many, that which was not used for the longest time ends."""
-        session = Session(secrets.token_urlsafe(32), secrets.token_urlsafe(32), self._clock.monotonic(), user)
+        session = BrowserSession(secrets.token_urlsafe(32), secrets.token_urlsafe(32), self._clock.monotonic(), user)
         self._sessions[session.id] = session
         while len(self._sessions) > MOST_SESSIONS:
             self._sessions.popitem(last=False)
         return session
 
-    def end(self, session: Session) -> None:
+    def end(self, session: BrowserSession) -> None:
         self._sessions.pop(session.id, None)
 
 
-def is_token_of(session: Session, token: str) -> bool:
+def is_token_of(session: BrowserSession, token: str) -> bool:
     return hmac.compare_digest(session.csrf.encode(), token.encode())
 
 

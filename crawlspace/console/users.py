@@ -60,7 +60,7 @@ LOCAL = User("local user", Role.OPERATOR)
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _UserEntry:
     name: str
     kind: str
     role: Role
@@ -76,7 +76,7 @@ class Users:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._read_at: tuple[int, int] | None = None
-        self._entries: dict[tuple[str, str], _Entry] = {}
+        self._entries: dict[tuple[str, str], _UserEntry] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -114,12 +114,12 @@ class Users:
         old = self._current().get((_USER, name))
         new_role = role or (Role.VIEWER if old is None else old.role)
         secret = _NO_PASSWORD if password is None else _hash_of(password, salt=secrets.token_bytes(16))
-        self._write(_Entry(_valid(name), _USER, new_role, secret))
+        self._write(_UserEntry(_valid(name), _USER, new_role, secret))
 
     def add_token(self, name: str, role: Role) -> str:
         """Return a new token of a program; it replaces an older one. Raises UsageError and ConfigError."""
         token = secrets.token_urlsafe(32)
-        self._write(_Entry(_valid(name), _TOKEN, role, _token_hash(token)))
+        self._write(_UserEntry(_valid(name), _TOKEN, role, _token_hash(token)))
         return token
 
     def remove(self, name: str) -> bool:
@@ -131,10 +131,10 @@ class Users:
         self._save(left)
         return True
 
-    def _write(self, entry: _Entry) -> None:
+    def _write(self, entry: _UserEntry) -> None:
         self._save({**self._current(), (entry.kind, entry.name): entry})
 
-    def _save(self, entries: dict[tuple[str, str], _Entry]) -> None:
+    def _save(self, entries: dict[tuple[str, str], _UserEntry]) -> None:
         text = "".join(f"{entry}\n" for entry in entries.values())
         new = self.path.with_name(f"{self.path.name}.new")
         try:
@@ -147,7 +147,7 @@ class Users:
         except OSError as error:
             raise ConfigError(f"the users cannot be written to {self.path}: {error.strerror}") from error
 
-    def _current(self) -> dict[tuple[str, str], _Entry]:
+    def _current(self) -> dict[tuple[str, str], _UserEntry]:
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -170,7 +170,7 @@ def _valid(name: str) -> str:
     return name
 
 
-def _read(path: Path) -> Iterator[_Entry]:
+def _read(path: Path) -> Iterator[_UserEntry]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -187,7 +187,7 @@ def _read(path: Path) -> Iterator[_Entry]:
                 f"{path}:{number}: this is no user: the line has to be NAME:user:ROLE:HASH or NAME:token:ROLE:HASH, with the role"
                 f" {' or '.join(roles)}; remove it, and add the user with `scrapy console --set-password NAME`"
             )
-        yield _Entry(name, kind, roles[role], secret)
+        yield _UserEntry(name, kind, roles[role], secret)
 
 
 def _hash_of(password: str, *, salt: bytes, cost: int = _COST) -> str:

@@ -40,14 +40,14 @@ def _row(console: Console, name: str) -> _Row:
     return _Row(name, found.status, found.notices)
 
 
-class LookedUp(NamedTuple):
+class CollectionView(NamedTuple):
     """The state of a collection, and what needs attention there."""
 
     status: CollectionStatus
     notices: list[Notice]
 
 
-def looked_up(console: Console, name: str) -> LookedUp:
+def looked_up(console: Console, name: str) -> CollectionView:
     """Read the state of a collection. Raises CrawlspaceError."""
     paths = console.paths(name)
     status = collection_status(paths)
@@ -55,7 +55,7 @@ def looked_up(console: Console, name: str) -> LookedUp:
     if status.was_crawled:
         with paths.store.reading() as opened:
             has_changed = None if opened is None else rules_changed(paths, opened.store)
-    return LookedUp(status, list(notices(status, rules_changed=has_changed)))
+    return CollectionView(status, list(notices(status, rules_changed=has_changed)))
 
 
 def start(asked: Asked) -> Done:

@@ -9,14 +9,14 @@ from crawlspace.console.sessions import (
     LONGEST_WAIT_S,
     MOST_SESSIONS,
     Attempts,
-    Sessions,
+    BrowserSessions,
     is_token_of,
 )
 
 
 def test_a_session_ends_when_it_is_not_used() -> None:
     clock = FakeClock()
-    sessions = Sessions(clock)
+    sessions = BrowserSessions(clock)
     session = sessions.new()
     clock.advance(LONGEST_S)
     assert sessions.get(session.id) is session
@@ -29,7 +29,7 @@ def test_a_session_ends_when_it_is_not_used() -> None:
 
 
 def test_sessions_are_bounded() -> None:
-    sessions = Sessions(FakeClock())
+    sessions = BrowserSessions(FakeClock())
     first, second = sessions.new(), sessions.new()
     sessions.get(first.id)
     for _ in range(MOST_SESSIONS - 1):
@@ -39,7 +39,7 @@ def test_sessions_are_bounded() -> None:
 
 
 def test_tokens_belong_to_their_session() -> None:
-    sessions = Sessions(FakeClock())
+    sessions = BrowserSessions(FakeClock())
     one, other = sessions.new(), sessions.new()
     assert is_token_of(one, one.csrf)
     for token in (other.csrf, "", "ä", one.csrf[:-1], one.id):
