@@ -6,19 +6,14 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Sequence
-from contextlib import closing
 
-from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, made
 from crawlspace.document import FOR_PROGRAMS, with_values
-from crawlspace.errors import StoreError, UsageError
-from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.search import FACETS, FoundPart, Hit, Searchable, SearchResult, read_facets, read_filter, shown_name
+from crawlspace.errors import UsageError
+from crawlspace.index.search import FACETS, Hit, SearchResult, read_facets, read_filter, shown_name
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, EscapingOutput, print_json, shortened
-from crawlspace.runtime.session.paths import CollectionPaths, refuse_missing_index
-from crawlspace.text import counted, escaped, quoted
+from crawlspace.runtime.session.searching import MARKS, as_json, search
+from crawlspace.text import counted, escaped
 
-# Marks around matching words: private-use characters, so that a page's control characters can be removed before bold is added.
-_OPEN, _CLOSE = "\ue000", "\ue001"
 _BOLD, _NORMAL = "\x1b[1m", "\x1b[0m"
 _BRACKETS = ("[", "]")
 
@@ -68,60 +63,18 @@ class Command(CollectionCommand):
             raise UsageError(f"--offset is {opts.offset}; it must be at least 0")
         paths = self.paths(args[0])
         words = " ".join(args[1:])
-        sink = _chosen(paths, opts.sink)
         filters, facets = [read_filter(written) for written in opts.filter], read_facets(opts.facet)
-        is_new = sink.type == SQLITE and not _has_index(paths)
-        if is_new:
-            result = SearchResult(0, ())
-        else:
-            with closing(_opened(paths, sink)) as index:
-                result = index.search(
-                    words, limit=opts.limit, offset=opts.offset, marks=(_OPEN, _CLOSE), filters=filters, facets=facets
-                )
+        found = search(paths, words, sink=opts.sink, limit=opts.limit, offset=opts.offset, filters=filters, facets=facets)
+        result = found.result
         if opts.json:
-            print_json(_result_as_json(result))
+            print_json(as_json(result))
             return 0
         if not result.hits and not result.total:
             never = f": {paths.name} has never been crawled, `scrapy crawl {paths.name}` does"
-            print(f"no hits{never if is_new else ''}")
+            print(f"no hits{never if not found.has_index else ''}")
             return 0
         _print_hits(result, opts.offset)
         return 0
-
-
-def _chosen(paths: CollectionPaths, name: str | None) -> SinkOptions:
-    """Return the sink to search. Raises UsageError for an unknown name, and StoreError if none can be searched."""
-    sinks = paths.sinks.options
-    if name is None:
-        first = next(filter(is_searchable, sinks), None)
-        if first is not None:
-            return first
-        others = ", ".join(f"{one.name} of type {one.type}" for one in sinks)
-        raise StoreError(
-            f"{paths.name} has no sink that can be searched, only {others}: give {SINKS} one of type sqlite, or that of a search server"
-        )
-    chosen = next((one for one in sinks if one.name == name), None)
-    if chosen is None:
-        raise UsageError(f"{paths.name} has no sink {quoted(name)}: it has {', '.join(paths.sinks.names)}")
-    if not is_searchable(chosen):
-        can = ", ".join(one.name for one in sinks if is_searchable(one))
-        way = f"those that can are {can}" if can else f"{paths.name} has none that can"
-        raise UsageError(f"the sink {name}, of type {chosen.type}, cannot be searched; {way}")
-    return chosen
-
-
-def _has_index(paths: CollectionPaths) -> bool:
-    """Return whether there is an embedded index. Raises StoreError if there should be one here."""
-    refuse_missing_index(paths)
-    return paths.index_file.exists()
-
-
-def _opened(paths: CollectionPaths, sink: SinkOptions) -> Searchable:
-    if sink.type == SQLITE:
-        return EmbeddedIndex(paths.index_file, read_only=True)
-    made_of = made(sink)
-    assert isinstance(made_of, Searchable), sink.type
-    return made_of
 
 
 def _print_hits(result: SearchResult, offset: int) -> None:
@@ -142,54 +95,6 @@ def _print_hits(result: SearchResult, offset: int) -> None:
             print(f"\n{shown_name(name)}")
         for value, number in values:
             print(f"{number:>9,}  {shortened(_in_one_line(value), WIDTH)}")
-
-
-def _result_as_json(result: SearchResult) -> dict[str, object]:
-    facets = {
-        shown_name(name): [{"value": value, "count": number} for value, number in values]
-        for name, values in result.facets.items()
-    }
-    return {"total": result.total, "hits": [_as_json(hit) for hit in result.hits], "facets": facets}
-
-
-def _as_json(hit: Hit) -> dict[str, object]:
-    snippet, found = _without_marks(hit.snippet)
-    return {
-        "url": hit.url,
-        "title": hit.title,
-        "snippet": snippet,
-        "found": found,
-        "has_all_words": hit.has_all_words,
-        "score": round(hit.score, 3),
-        "language": hit.language,
-        "fields": with_values(hit.fields),
-        "duplicates": list(hit.duplicates),
-        **({"parts": [_part_as_json(part) for part in hit.parts]} if hit.parts else {}),
-    }
-
-
-def _part_as_json(part: FoundPart) -> dict[str, object]:
-    snippet, found = _without_marks(part.snippet)
-    return {
-        "id": part.id,
-        "key": part.key,
-        "url": part.url,
-        "headings": list(part.headings),
-        "snippet": snippet,
-        "found": found,
-    }
-
-
-def _without_marks(snippet: str) -> tuple[str, list[list[int]]]:
-    """Return a snippet without marks, and the first and last index (exclusive) of each place that was marked."""
-    found: list[list[int]] = []
-    text = ""
-    for part in snippet.split(_OPEN):
-        inside, mark, after = part.partition(_CLOSE)
-        if mark:
-            found.append([len(text), len(text) + len(inside)])
-        text += inside + after
-    return text, found
 
 
 def _text(number: int, hit: Hit, *, bold: bool) -> str:
@@ -215,7 +120,7 @@ def _text(number: int, hit: Hit, *, bold: bool) -> str:
 def _snippet(text: str, indent: str, *, bold: bool) -> str:
     """Return a snippet on lines, with the words found bold or in brackets."""
     filled = textwrap.fill(_in_one_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent)
-    for mark, code in zip((_OPEN, _CLOSE), (_BOLD, _NORMAL) if bold else _BRACKETS, strict=True):
+    for mark, code in zip(MARKS, (_BOLD, _NORMAL) if bold else _BRACKETS, strict=True):
         filled = filled.replace(mark, code)
     return filled
 

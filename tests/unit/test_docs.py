@@ -23,7 +23,6 @@ from crawlspace.admin.explain import Question, explain
 from crawlspace.admin.report import STATE_LABELS, UrlReport, report
 from crawlspace.admin.site_report import SiteReport
 from crawlspace.clock import SystemClock
-from crawlspace.commands.search import _result_as_json
 from crawlspace.config.collection import known_names, load_collection
 from crawlspace.config.sites import KEYS
 from crawlspace.content.html import extract
@@ -39,6 +38,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.components.addon_settings import RULES_DIR
+from crawlspace.runtime.session.searching import as_json as _result_as_json
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Crawler, Share
 from crawlspace.status import Status
