@@ -9,7 +9,7 @@ import re
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from aiohttp import web
 from scrapy.settings import Settings
 
 from crawlspace.clock import Clock, SystemClock
-from crawlspace.console.application import application
+from crawlspace.console.application import application, search_application
 from crawlspace.console.console import Console
 from crawlspace.console.guard import Access
 from crawlspace.console.users import Users
@@ -118,15 +118,18 @@ def served(
     hosts: frozenset[str] = frozenset(),
     clock: Clock | None = None,
     access: Access | None = None,
+    public: Sequence[str] = (),
+    is_search_alone: bool = False,
 ) -> Iterator[Browser]:
-    """Serve the console of a project; yield a browser that opens it."""
+    """Serve the console of a project, or its public search page alone; yield a browser that opens it."""
     console = Console(ProjectCollections(console_settings(project)), clock=clock or SystemClock(), project=ROOT)
     access = access or Access(Users(users or project.data / "console-users"), hosts=hosts)
     begun: Future[str] = Future()
     loop = asyncio.new_event_loop()
 
     async def serve() -> web.AppRunner:
-        runner = web.AppRunner(application(console, access), access_log=None)
+        app = (search_application if is_search_alone else application)(console, access, public)
+        runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         return runner

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import getpass
 import ipaddress
-import logging
+import os
+import signal
 import ssl
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from crawlspace.clock import SystemClock
-from crawlspace.console.application import application
+from crawlspace.console.application import application, search_application
 from crawlspace.console.console import Console
 from crawlspace.console.guard import Access, Network
 from crawlspace.console.users import ROLES, Role, Users
@@ -58,6 +62,10 @@ class Command(CollectionCommand):
         parser.add_argument(
             "--trusted-proxy", action="append", default=[], metavar="ADDRESS", help="an address or network of that proxy"
         )
+        parser.add_argument(
+            "--search", action="append", default=[], metavar="NAME", help="let everybody search this collection, at /find"
+        )
+        parser.add_argument("--search-bind", metavar="ADDRESS:PORT", help="serve that search page alone, there and not at /find")
         parser.add_argument("--https", action="store_true", help="a proxy in front of it serves https")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
@@ -120,30 +128,56 @@ def _serve(console: Console, users: Users, opts: argparse.Namespace) -> int:
         is_secure=tls is not None or opts.https,
         is_local=is_local,
     )
-    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
-    scheme = "https" if tls is not None else "http"
-    shown = f"[{address}]" if ":" in address else address
-
-    def announce(text: str) -> None:
-        if text.startswith("="):
-            who = "nobody has to log in" if access.is_open else "users log in"
-            print(f"The console is at {scheme}://{shown}:{port}/ ({who}). Ctrl-C ends it.", flush=True)
-
-    try:
-        web.run_app(
-            application(console, access),
-            host=address,
-            port=port,
-            ssl_context=tls,
-            print=announce,
-            access_log=None,
-            shutdown_timeout=5,
+    unknown = [name for name in opts.search if name not in console.names()]
+    if unknown or (opts.search_bind and not opts.search):
+        raise UsageError(
+            f"--search names {quoted(unknown[0])}, and there is no such collection"
+            if unknown
+            else "--search-bind needs --search NAME"
         )
-    except OSError as error:
-        raise ConfigError(
-            f"the console cannot listen on {opts.bind}: {error.strerror or error}; give another one, as in --bind 127.0.0.1:8961"
-        ) from error
+    places = [_Served(application(console, access, () if opts.search_bind else opts.search), address, port, "The console")]
+    if opts.search_bind:
+        place = _address(opts.search_bind)
+        names = frozenset({*access.hosts, *([] if _is_any(place[0]) else [place[0]])})
+        places.append(_Served(search_application(console, replace(access, hosts=names), opts.search), *place, "The search page"))
+    who = "nobody has to log in" if access.is_open else "users log in"
+    asyncio.run(_run(places, tls, who))
     return 0
+
+
+class _Served(NamedTuple):
+    """An application, and where it is served."""
+
+    app: web.Application
+    address: str
+    port: int
+    title: str
+
+
+async def _run(places: Sequence[_Served], tls: ssl.SSLContext | None, who: str) -> None:
+    """Serve applications until Ctrl-C. Raises ConfigError where one cannot be served."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(sign, ended.set)
+    runners = [web.AppRunner(place.app, access_log=None, shutdown_timeout=5) for place in places]
+    try:
+        for place, runner in zip(places, runners, strict=True):
+            await runner.setup()
+            bind = f"[{place.address}]:{place.port}" if ":" in place.address else f"{place.address}:{place.port}"
+            try:
+                await web.TCPSite(runner, place.address, place.port, ssl_context=tls).start()
+            except OSError as error:
+                why = os.strerror(error.errno) if error.errno else str(error)
+                raise ConfigError(
+                    f"{place.title.lower()} cannot listen on {bind}: {why}; give another address, as in 127.0.0.1:8961"
+                ) from error
+            print(f"{place.title} is at {'https' if tls is not None else 'http'}://{bind}/", flush=True)
+        print(f"On the console {who}. Ctrl-C ends it.", flush=True)
+        await ended.wait()
+    finally:
+        for runner in runners:
+            await runner.cleanup()
 
 
 def _address(bind: str) -> tuple[str, int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import islice
 from urllib.parse import urlsplit
@@ -15,7 +16,8 @@ from jinja2 import Environment
 from crawlspace.console import guard
 from crawlspace.console.console import Console
 from crawlspace.console.guard import LARGEST_FORM, SESSION, USER, Access, Guard, address_of
-from crawlspace.console.pages import collections, overview
+from crawlspace.console.pages import collections, overview, search
+from crawlspace.console.public_search import HOME, PublicSearch
 from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Json, Route, View
 from crawlspace.console.sessions import Attempts, BrowserSessions
 from crawlspace.console.templates import STATIC, environment
@@ -28,21 +30,45 @@ LINES_AT_ONCE = 500
 _YEAR_S = 31_536_000
 _COOKED: web.AppKey[Environment] = web.AppKey("templates", Environment)
 
-PAGES: tuple[Route, ...] = (*collections.ROUTES, *overview.ROUTES)
+PAGES: tuple[Route, ...] = (*collections.ROUTES, *overview.ROUTES, *search.ROUTES)
 
 
-def application(console: Console, access: Access) -> web.Application:
-    """Return the application of a console."""
-    sessions, attempts = BrowserSessions(console.clock), Attempts(console.clock)
-    doors = Guard(access, sessions, attempts)
-    app = web.Application(middlewares=[doors.headers, doors.host, _errors, doors.user], client_max_size=LARGEST_FORM)
-    app[_COOKED] = environment()
-    app.router.add_get("/static/{name}", _static)
+def application(console: Console, access: Access, public: Sequence[str] = ()) -> web.Application:
+    """Return the application of a console. `public` names the collections that everybody may search there."""
+    attempts = Attempts(console.clock)
+    search = [] if not public else list(PublicSearch(public, attempts).routes())
+    doors = _doors(console, access, attempts, is_public=bool(public))
+    app = _application(console, doors, [*PAGES, *search])
     login = _Login(console, doors)
     app.router.add_get(guard.LOGIN, login.show)
     app.router.add_post(guard.LOGIN, login.check)
     app.router.add_post("/logout", login.logout)
-    for route in PAGES:
+    return app
+
+
+def search_application(console: Console, access: Access, names: Sequence[str]) -> web.Application:
+    """Return an application that has nothing but the search page for everybody."""
+    attempts = Attempts(console.clock)
+    access = replace(access, is_local=False, user_header="", public_paths=("",))  # whatever is not there is not found
+    app = _application(console, _doors(console, access, attempts, is_public=True), list(PublicSearch(names, attempts).routes()))
+    app.router.add_get("/", _to_search)
+    return app
+
+
+async def _to_search(request: web.Request) -> web.StreamResponse:  # noqa: ARG001 - a handler
+    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": HOME})
+
+
+def _doors(console: Console, access: Access, attempts: Attempts, *, is_public: bool) -> Guard:
+    paths = (*access.public_paths, HOME) if is_public else access.public_paths
+    return Guard(replace(access, public_paths=paths), BrowserSessions(console.clock), attempts)
+
+
+def _application(console: Console, doors: Guard, routes: Iterable[Route]) -> web.Application:
+    app = web.Application(middlewares=[doors.headers, doors.host, _errors, doors.user], client_max_size=LARGEST_FORM)
+    app[_COOKED] = environment()
+    app.router.add_get("/static/{name}", _static)
+    for route in routes:
         app.router.add_route(route.method, route.path, _Handler(console, route).answer)
     return app
 
@@ -55,20 +81,22 @@ class _Handler:
         self._route = route
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        user = request[USER]
-        if not user.may(self._route.role):
-            raise web.HTTPForbidden(text=f"{user.name} is a {user.role.label}; this needs the role {self._route.role.label}.\n")
+        user, role = request.get(USER), self._route.role
+        if role is not None and (user is None or not user.may(role)):
+            who = "nobody who has logged in" if user is None else f"{user.name} is a {user.role.label}"
+            raise web.HTTPForbidden(text=f"{who}; this needs the role {role.label}.\n")
         asked = Asked(
             console=self._console,
             user=user,
             path=request.path,
+            address=address_of(request),
             name=request.match_info.get("name", ""),
             match=dict(request.match_info),
             query=request.query,
             form=await _form(request),
         )
-        if self._route.method == "POST":
-            answer = await asyncio.to_thread(self._act, asked, address_of(request))
+        if user is not None and role is not None and self._route.method == "POST":
+            answer = await asyncio.to_thread(self._act, asked, user)
         else:
             answer = await asyncio.to_thread(self._route.function, asked)
         if isinstance(answer, View):
@@ -77,10 +105,11 @@ class _Handler:
             return web.json_response(answer.value, status=answer.status)
         if isinstance(answer, FileDownload):
             return await _send(request, answer)
-        request[SESSION].messages.append(answer.sentence)
+        if SESSION in request:
+            request[SESSION].messages.append(answer.sentence)
         return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": answer.to})
 
-    def _act(self, asked: Asked, address: str) -> Answer:
+    def _act(self, asked: Asked, user: User) -> Answer:
         """Call the function of an action, and record it before and after."""
         log = self._console.audit_log
         action = self._route.path.rpartition("/")[2]
@@ -88,8 +117,8 @@ class _Handler:
 
         def record(result: str, more: Mapping[str, object]) -> None:
             log.write(
-                asked.user,
-                address,
+                user,
+                asked.address,
                 action=action,
                 collection=asked.name,
                 details={**asked.match, **details, **more},
@@ -172,7 +201,11 @@ async def _errors(request: web.Request, handler: guard.Handler) -> web.StreamRes
     except web.HTTPException as answer:
         if answer.status < HTTPStatus.BAD_REQUEST:
             raise
-        return _error_page(request, answer.status, answer.text or answer.reason, headers=answer.headers)
+        is_ours = answer.text is not None and not answer.text.startswith(
+            f"{answer.status}:"
+        )  # aiohttp's own text is `404: Not Found`
+        sentence = answer.text if is_ours else _SENTENCES.get(answer.status, answer.reason)
+        return _error_page(request, answer.status, sentence or answer.reason, headers=answer.headers)
     except UnknownCollection as error:
         return _error_page(request, HTTPStatus.NOT_FOUND, str(error))
     except UsageError as error:
@@ -190,6 +223,11 @@ async def _errors(request: web.Request, handler: guard.Handler) -> web.StreamRes
         )
 
 
+_SENTENCES = {
+    HTTPStatus.NOT_FOUND: "There is no page at this address.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "This address changes something: use the button of its page.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: f"This is more than {LARGEST_FORM:,} bytes.",
+}
 _KEPT_HEADERS = frozenset({"allow", "www-authenticate", "retry-after"})
 
 

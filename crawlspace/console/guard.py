@@ -48,7 +48,7 @@ _HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How users are known."""
+    """How users are known, and what needs none."""
 
     users: Users
     hosts: frozenset[str]
@@ -59,6 +59,8 @@ class Access:
     """The addresses of that proxy; a header from elsewhere is ignored."""
     is_secure: bool = False
     """Whether browsers reach it by https."""
+    public_paths: tuple[str, ...] = ()
+    """Beginnings of the paths of pages for everybody."""
     is_local: bool = True
     """Whether it listens on loopback alone: without users everybody there is an operator."""
 
@@ -115,7 +117,7 @@ class Guard:
         if user is not None:
             request[USER] = user
         response: web.StreamResponse
-        if user is None and request.path != LOGIN:
+        if user is None and not self._is_for_everybody(request.path):
             response = _ask_for_login(request)
         elif request.method not in _READS and not await is_from_our_page(request, session):
             raise web.HTTPForbidden(
@@ -127,6 +129,9 @@ class Guard:
         if (is_new or current is not session) and not response.prepared:
             set_cookie(response, current, self.access)
         return response
+
+    def _is_for_everybody(self, path: str) -> bool:
+        return path == LOGIN or any(path == one or path.startswith(f"{one}/") for one in self.access.public_paths)
 
     def _program(self, request: web.Request) -> User | None:
         """Return the program that has sent a token. Raises 401 for a wrong one."""

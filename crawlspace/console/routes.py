@@ -59,8 +59,11 @@ class Asked:
     """A request. `name` is the collection of the path, empty where it names none; `match` has the other parts of the path."""
 
     console: Console
-    user: User
+    user: User | None
+    """None on the pages for everybody."""
     path: str
+    address: str = ""
+    """The address that the request comes from."""
     name: str = ""
     match: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
@@ -89,12 +92,12 @@ PageFunction: TypeAlias = Callable[[Asked], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path and its function. `role` is the least role that may call it."""
+    """A path and its function. `role` is the least role that may call it; None: anybody may, without a log-in."""
 
     method: str
     path: str
     function: PageFunction
-    role: Role = Role.VIEWER
+    role: Role | None = Role.VIEWER
 
 
 def page(path: str, function: PageFunction, *, role: Role = Role.VIEWER) -> Route:

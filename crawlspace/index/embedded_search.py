@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -218,11 +218,13 @@ def snippet_length(query: SearchQuery) -> int:
     return _CHARACTERS_OF_SNIPPET if has_ideographs else _WORDS_OF_SNIPPET
 
 
-def filter_sql(filters: Iterable[Filter]) -> tuple[str, tuple[str, ...]]:
+def filter_sql(filters: Collection[Filter]) -> tuple[str, tuple[str, ...]]:
     """Return the end of a WHERE clause for all filters, with its values. Empty without filters."""
     fields = [[_sql(one) for one in of_field] for of_field in by_field(filters).values()]
+    negated = [_sql(one) for one in filters if one.is_negated]
     sql = "".join(f" AND ({' OR '.join(part for part, _ in of_field)})" for of_field in fields)
-    return sql, tuple(value for of_field in fields for _, values in of_field for value in values)
+    sql += "".join(f" AND NOT ({part})" for part, _ in negated)
+    return sql, tuple(value for of_field in (*fields, negated) for _, values in of_field for value in values)
 
 
 def _sql(one: Filter) -> tuple[str, tuple[str, ...]]:
@@ -230,6 +232,8 @@ def _sql(one: Filter) -> tuple[str, tuple[str, ...]]:
     match one.field:
         case "host":
             return "d.host = ?", (one.value,)
+        case "owner":
+            return "d.owner = ?", (one.value,)
         case "language":
             return "(d.language = ? COLLATE NOCASE OR d.language LIKE ? ESCAPE '\\')", (one.value, f"{_escaped(one.value)}-%")
         case "type":

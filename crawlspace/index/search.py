@@ -99,6 +99,12 @@ class Filter:
     value: str = ""
     first: str = ""
     last: str = ""
+    is_negated: bool = False
+    """Only documents without that value."""
+
+
+OWNER = "owner"
+"""The field of a filter of an embedded index that several collections share: the collection that a document is of."""
 
 
 def read_filter(written: str) -> Filter:
@@ -127,9 +133,9 @@ def _names(known: Sequence[str]) -> str:
 
 
 def by_field(filters: Iterable[Filter]) -> Mapping[str, Sequence[Filter]]:
-    """Return filters by field: those of one field are alternatives, and all fields must fit."""
+    """Return filters by field: those of one field are alternatives, and all fields must fit. Without negated ones."""
     found: dict[str, list[Filter]] = {}
-    for one in filters:
+    for one in (one for one in filters if not one.is_negated):
         found.setdefault(one.field, []).append(one)
     return found
 

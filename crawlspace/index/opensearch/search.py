@@ -55,7 +55,8 @@ def query_of(request: SearchRequest, *, owner: str) -> Query:
             conditions.append({"terms": {"language": languages.written}})
         else:
             conditions.append(_any([_condition(one) for one in of_field]))
-    return {"bool": {"filter": conditions, "must": [_any(branches)]}}
+    negated = [_condition(one) for one in request.filters if one.is_negated]
+    return {"bool": {"filter": conditions, "must": [_any(branches)], **({"must_not": negated} if negated else {})}}
 
 
 def highlight_of(request: SearchRequest, marks: tuple[str, str]) -> Query:

@@ -52,10 +52,12 @@ def query_of(request: SearchRequest, analysed: Analysed) -> Query:
 
 def filters_of(request: SearchRequest) -> list[Query]:
     """Return a query for each filtered field."""
-    return [
+    found = [
         _in_one_of(request.languages.written) if field == "language" else _any([_condition(one) for one in of_field])
         for field, of_field in by_field(request.filters).items()
     ]
+    negated = [_condition(one) for one in request.filters if one.is_negated]
+    return [*found, {"bool": {"must": [_ALL], "must_not": negated}}] if negated else found
 
 
 def of_collection(owner: str) -> Query:

@@ -10,7 +10,8 @@ from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, m
 from crawlspace.document import with_values
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.search import Filter, FoundPart, Hit, Searchable, SearchResult, shown_name
+from crawlspace.index.login_exclusion import REQUIRES_LOGIN
+from crawlspace.index.search import OF_FIELDS, OWNER, Filter, FoundPart, Hit, Searchable, SearchResult, shown_name
 from crawlspace.runtime.session.paths import CollectionPaths, refuse_missing_index
 from crawlspace.text import quoted
 
@@ -18,7 +19,7 @@ MARKS = ("\ue000", "\ue001")
 """Around matching words: private-use characters, so that a page's control characters can be removed before the words are marked."""
 
 
-class Found(NamedTuple):
+class SearchAnswer(NamedTuple):
     """What a search has found. `has_index` is False where nothing was crawled yet."""
 
     result: SearchResult
@@ -34,17 +35,22 @@ def search(
     offset: int = 0,
     filters: Sequence[Filter] = (),
     facets: Sequence[str] = (),
-) -> Found:
+    is_public: bool = False,
+) -> SearchAnswer:
     """Search a sink, the first that can be searched if none is named; snippets have MARKS around the words that were found.
 
+    `is_public`: only documents of this collection, where an index is shared, and none whose page is behind a log-in.
     Raises UsageError for an unknown sink or a text without words, StoreError if nothing can be searched, and IndexUnavailable.
     """
     chosen = _chosen(paths, sink)
     if chosen.type == SQLITE and not _has_index(paths):
-        return Found(SearchResult(0, ()), has_index=False)
+        return SearchAnswer(SearchResult(0, ()), has_index=False)
+    if is_public:
+        own = [Filter(OWNER, paths.name)] if chosen.type == SQLITE else []
+        filters = [*filters, *own, Filter(f"{OF_FIELDS}{REQUIRES_LOGIN}", "true", is_negated=True)]
     with closing(_opened(paths, chosen)) as index:
         result = index.search(words, limit=limit, offset=offset, marks=MARKS, filters=filters, facets=facets)
-    return Found(result, has_index=True)
+    return SearchAnswer(result, has_index=True)
 
 
 def _chosen(paths: CollectionPaths, name: str | None) -> SinkOptions:
