@@ -223,7 +223,7 @@ async def _errors(request: web.Request, handler: guard.Handler) -> web.StreamRes
         )
 
 
-_SENTENCES = {
+_SENTENCES: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "There is no page at this address.",
     HTTPStatus.METHOD_NOT_ALLOWED: "This address changes something: use the button of its page.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: f"This is more than {LARGEST_FORM:,} bytes.",

@@ -18,7 +18,7 @@ from crawlspace.index.embedded_schema import TOKENIZER
 from crawlspace.index.embedded_search import filter_sql, tokenizer_of
 from crawlspace.index.found_texts import FoundDocument, FoundTexts
 from crawlspace.index.ideographs import MARK, SEPARATOR, is_ideograph, joined, separated
-from crawlspace.index.search import day_of, read_facets, read_filter
+from crawlspace.index.search import Filter, day_of, read_facets, read_filter
 from crawlspace.index.search_server.documents import Languages
 from crawlspace.index.words import Tokenize, read_query
 from tests.growth import is_linear
@@ -57,9 +57,13 @@ def test_facets_are_counted_once() -> None:
 
 
 def test_values_of_one_field_are_alternatives() -> None:
-    sql, values = filter_sql(map(read_filter, ("host=a.test", "modified=2026-01-01..", "host=B.test")))
-    assert sql == " AND (d.host = ? OR d.host = ?) AND (d.day BETWEEN ? AND ?)"
-    assert values == ("a.test", "b.test", "2026-01-01", "9999-99-99")
+    filters = [
+        *map(read_filter, ("host=a.test", "modified=2026-01-01..", "host=B.test")),
+        Filter("host", "c.test", is_negated=True),
+    ]
+    sql, values = filter_sql(filters)
+    assert sql == " AND (d.host = ? OR d.host = ?) AND (d.day BETWEEN ? AND ?) AND NOT (d.host = ?)"
+    assert values == ("a.test", "b.test", "2026-01-01", "9999-99-99", "c.test")
 
 
 DAYS = (
