@@ -89,12 +89,22 @@ class UrlReport:
             return None
         return self.state.held
 
+    @property
+    def label(self) -> str:
+        """One of STATE_LABELS."""
+        return label_of(self.state)
+
+    @property
+    def due(self) -> int | None:
+        """The time at which it is due; None for one that is never due."""
+        return real_time(self.state.next_fetch)
+
     def as_json(self) -> dict[str, object]:
         """Return the state of the URL as JSON has it."""
         state = self.state
         return {
             "url": state.url,
-            "state": label_of(state),
+            "state": self.label,
             "status": self.status,
             **({"text_status": self.text_status} if self.text_status else {}),
             "depth": state.depth,
@@ -104,7 +114,7 @@ class UrlReport:
             "priority": priority(state.source, state.shift),
             "errors": state.errors,
             "last_fetch": None if state.fetched_at is None else iso(state.fetched_at),
-            "next_fetch": None if (due := real_time(state.next_fetch)) is None else iso(due),
+            "next_fetch": None if self.due is None else iso(self.due),
             "indexed": state.indexed,
             "indexed_at": None if self.indexed_at is None else iso(self.indexed_at),
             "left_to_others": self.left_to_others,
@@ -186,7 +196,7 @@ def known_urls(
     )
 
     def selected(states: Iterable[UrlState]) -> Iterator[UrlReport]:
-        for one in _reports(states, store, unreachable):
+        for one in reports(states, store, unreachable):
             state = one.state
             if orphaned and state.orphaned is None:
                 continue
@@ -203,7 +213,8 @@ def known_urls(
     return selected(_by_url(found, store)) if by_url else found
 
 
-def _reports(states: Iterable[UrlState], store: Store, sites: Mapping[str, SiteReport]) -> Iterator[UrlReport]:
+def reports(states: Iterable[UrlState], store: Store, sites: Mapping[str, SiteReport]) -> Iterator[UrlReport]:
+    """Yield the reports of URLs; `sites` are the unreachable ones."""
     origins = Origins(store)
     left = iter(states)
     while some := list(islice(left, _READ_AT_ONCE)):

@@ -12,7 +12,6 @@ from crawlspace.admin.links import LinkedUrl, cell_of, choice_label, links_to_ch
 from crawlspace.admin.named_urls import NamedUrls
 from crawlspace.admin.url_changes import ChangeCounts, Selection, find_url, read_url
 from crawlspace.clock import iso
-from crawlspace.commands.recrawl import fetched_later
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.startup import build_space
@@ -22,6 +21,7 @@ from crawlspace.model import UrlState
 from crawlspace.runtime.components.archived_responses import archived_page
 from crawlspace.runtime.components.command import CollectionCommand, print_json, url_changes
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
+from crawlspace.runtime.session.url_requests import fetched_later
 from crawlspace.state.depths import leads_on
 from crawlspace.state.store import Store
 from crawlspace.text import MESSAGE, counted, printable, quoted

@@ -6,14 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import find_url, read_url
-from crawlspace.clock import SystemClock
+from crawlspace.admin.url_changes import read_url
 from crawlspace.commands.recrawl import add_selection, selected
 from crawlspace.commands.urls import status_codes
-from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, url_changes
-from crawlspace.text import counted, printable
+from crawlspace.runtime.session.url_requests import forget
 
 
 class Command(CollectionCommand):
@@ -44,18 +42,8 @@ class Command(CollectionCommand):
             if opened is None:
                 print(f"{paths.name} has never been crawled: nothing of it is known", file=sys.stderr)
                 return 1
-            changes = url_changes(opened)
-            folding = read_url_folding(paths.settings) if urls else None
-            named = {url.text: find_url(opened.store, url, folding) for url in urls}
-            ids = [state.id for state in named.values() if state is not None]
-            made = changes.forget(list(dict.fromkeys([*ids, *(changes.select(selection) if selection else ())])))
-            print(
-                f"{counted(made.changed, 'URL is', 'URLs are')} forgotten; a link or start URL that leads to one brings it back"
-            )
-            message = opened.deliver(paths.sinks, SystemClock()) if made.changed else ""
-            if message:
-                print(message, file=sys.stderr)
-        unknown = [url for url, state in named.items() if state is None]
-        for url in unknown:
-            print(f"{printable(url)} is not known", file=sys.stderr)
-        return 1 if unknown else 0
+            done = forget(paths, opened, url_changes(opened), urls, selection)
+        print(done.sentence)
+        for note in done.notes:
+            print(note, file=sys.stderr)
+        return 1 if done.unknown else 0

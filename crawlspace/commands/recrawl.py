@@ -6,12 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.named_urls import NamedUrls
 from crawlspace.admin.url_changes import Selection, read_prefix, read_url
-from crawlspace.config.collection import load_collection
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, url_changes
-from crawlspace.text import counted
+from crawlspace.runtime.session.url_requests import recrawl
 
 
 class Command(CollectionCommand):
@@ -39,25 +37,11 @@ class Command(CollectionCommand):
         paths = self.paths(args[0])
         urls = dict.fromkeys(read_url(text) for text in args[1:])
         with paths.crawled(paths.store.changing()) as opened:
-            changes = url_changes(opened)
-            named = NamedUrls(load_collection(paths.name, paths.settings), opened.store, changes) if urls else None
-            refused = list(named.refusals(urls)) if named is not None else []
-            ids = [*(named.ids if named is not None else ()), *(changes.select(selection) if selection else ())]
-            made = changes.recrawl(list(dict.fromkeys(ids)))
-            entered = named.entered if named is not None else 0
-        new = f", {entered:,} of them new" if entered else ""
-        print(
-            f"{counted(made.changed + entered, 'URL is', 'URLs are')} due now{new}"
-            + fetched_later(made.changed + entered, crawled=changes.crawled)
-        )
-        for note in [*made.of_the_rest(), *refused]:
+            done = recrawl(paths, opened, url_changes(opened), urls, selection)
+        print(done.sentence)
+        for note in done.notes:
             print(note, file=sys.stderr)
-        return 1 if refused else 0
-
-
-def fetched_later(number: int, *, crawled: bool) -> str:
-    """Return the end of a sentence about URLs that are due now; empty where a crawl is running."""
-    return "" if crawled or not number else f": the next crawl fetches {'it' if number == 1 else 'them'}"
+        return 1 if done.refused else 0
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from crawlspace.admin.links import Referring, with_referrers
 from crawlspace.admin.pending.export import pending_lines
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
+from crawlspace.admin.url_lines import Rows, csv_lines, json_lines, status_range
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one
 from crawlspace.runtime.session.paths import archive_reader, lost_documents
@@ -87,27 +86,20 @@ class Command(CollectionCommand):
                     for line in pending_lines((known.state for known in found), store, collection=paths.name):
                         print(line)
                     return 0
-                write = _FORMATS[opts.format]()
-                if opts.with_referrers:
-                    for known, referring in with_referrers(found, store, most=REFERRERS_SHOWN):
-                        write(known, referring)
-                else:
-                    for known in found:
-                        write(known, None)
+                rows = (
+                    with_referrers(found, store, most=REFERRERS_SHOWN) if opts.with_referrers else ((one, None) for one in found)
+                )
+                for text in _FORMATS[opts.format](rows):
+                    sys.stdout.write(text)
         return 0
 
 
-Write = Callable[[UrlReport, Referring | None], None]
-
-
-def _text() -> Write:
-    def write(known: UrlReport, referring: Referring | None) -> None:
+def _text(rows: Rows) -> Iterator[str]:
+    for known, referring in rows:
         state = known.state
-        print(f"{label_of(state):<10} {known.status or '-':>6} {state.depth:>5}  {state.url}")
-        for line in () if referring is None else _referrers(referring):
-            print(line)
-
-    return write
+        yield f"{label_of(state):<10} {known.status or '-':>6} {state.depth:>5}  {state.url}\n"
+        if referring is not None:
+            yield from (f"{line}\n" for line in _referrers(referring))
 
 
 def _referrers(referring: Referring) -> Iterator[str]:
@@ -120,6 +112,7 @@ def _referrers(referring: Referring) -> Iterator[str]:
         yield f"{_INDENT}and from {referring.total - len(referring.urls):,} more"
 
 
+<<<<<<< HEAD
 def _json_lines() -> Write:
     def write(known: UrlReport, referring: Referring | None) -> None:
         print(json.dumps({**known.as_json(), **({} if referring is None else referring.as_json())}, ensure_ascii=False))
@@ -146,6 +139,9 @@ def _csv() -> Write:
 
 
 _FORMATS: dict[str, Callable[[], Write]] = {"text": _text, "jsonl": _json_lines, "csv": _csv}
+=======
+_FORMATS: Mapping[str, Callable[[Rows], Iterator[str]]] = {"text": _text, "jsonl": json_lines, "csv": csv_lines}
+>>>>>>> f5c436ba (The explorer of the console: hosts, folders and URLs with their numbers, lists by filters, downloads, recrawl and forget)
 
 
 _PENDING = "pending"
@@ -154,9 +150,7 @@ _PENDING = "pending"
 
 def status_codes(text: str) -> range:
     """Parse a status code, or a class such as 4xx."""
-    if text[-2:].lower() == "xx" and text[:-2].isdigit():
-        first = int(text[:-2]) * 100
-        return range(first, first + 100)
-    if not text.isdigit():
+    found = status_range(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"{quoted(text)} is no status code; write one like 404, or a class like 4xx")
-    return range(int(text), int(text) + 1)
+    return found

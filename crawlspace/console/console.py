@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crawlspace.clock import Clock, iso
 from crawlspace.config.collection import Collection, load_collection
+from crawlspace.console.snapshot.taking import Snapshots
 from crawlspace.console.users import User
 from crawlspace.errors import ConfigError
 from crawlspace.private_files import make_folder
@@ -27,6 +28,7 @@ class Console:
         self.clock = clock
         self.project = project
         self.data_folder = collections.data_folder
+        self.snapshots = Snapshots(clock)
         self.audit_log = AuditLog(self.data_folder / "console-audit.jsonl", clock)
 
     def names(self) -> list[str]:
