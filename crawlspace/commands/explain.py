@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 
-from crawlspace.admin.explain import Question, explain
+from crawlspace.admin.explain import Question
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, print_json
 from crawlspace.runtime.components.explanation_text import decision_lines, known_lines
-from crawlspace.runtime.session.paths import lost_documents
-from crawlspace.status import Status
+from crawlspace.runtime.session.url_details import explained
 
 
 class Command(CollectionCommand):
@@ -44,14 +41,7 @@ class Command(CollectionCommand):
         collection = load_collection(name, paths.settings)
         question = Question(url, address=opts.address, mime=opts.mime, depth=opts.depth, page=opts.page)
         with paths.store.reading() as opened:
-            store = None if opened is None else opened.store
-            answer = explain(question, collection, space=build_space(collection), store=store, clock=SystemClock())
-            if answer.known is not None and opened is not None and answer.known.state.indexed:
-                with lost_documents(paths, opened) as lost:
-                    url = answer.known.state.url
-                    is_unreadable = answer.known.state.status == Status.UNREADABLE_FILE
-                    text_status = lost.text_status(url) if is_unreadable else ""
-                    answer = replace(answer, known=replace(answer.known, lost=lost.is_lost(url), text_status=text_status))
+            answer = explained(question, paths, collection, opened, clock=SystemClock())
         if opts.json:
             print_json(answer.as_json())
         else:

@@ -16,7 +16,7 @@ from jinja2 import Environment
 from crawlspace.console import guard
 from crawlspace.console.console import Console
 from crawlspace.console.guard import LARGEST_FORM, SESSION, USER, Access, Guard, address_of
-from crawlspace.console.pages import collections, explorer, overview, search
+from crawlspace.console.pages import collections, explorer, overview, search, url
 from crawlspace.console.public_search import HOME, PublicSearch
 from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Json, Route, View
 from crawlspace.console.sessions import Attempts, BrowserSessions
@@ -30,7 +30,7 @@ LINES_AT_ONCE = 500
 _YEAR_S = 31_536_000
 _COOKED: web.AppKey[Environment] = web.AppKey("templates", Environment)
 
-PAGES: tuple[Route, ...] = (*collections.ROUTES, *overview.ROUTES, *search.ROUTES, *explorer.ROUTES)
+PAGES: tuple[Route, ...] = (*collections.ROUTES, *overview.ROUTES, *search.ROUTES, *explorer.ROUTES, *url.ROUTES)
 
 
 def application(console: Console, access: Access, public: Sequence[str] = ()) -> web.Application:
@@ -103,6 +103,13 @@ class _Handler:
             return render(request, answer, self._console, name=asked.name)
         if isinstance(answer, Json):
             return web.json_response(answer.value, status=answer.status)
+        if isinstance(answer, Framed):
+            return web.Response(
+                body=answer.text.encode("utf-8", "replace"),
+                content_type=answer.content_type,
+                charset="utf-8",
+                headers=guard.FRAMED,
+            )
         if isinstance(answer, FileDownload):
             return await _send(request, answer)
         if SESSION in request:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -29,6 +30,8 @@ class Console:
         self.project = project
         self.data_folder = collections.data_folder
         self.snapshots = Snapshots(clock)
+        self.passes = threading.Semaphore(1)
+        """Of requests that read the links of all pages."""
         self.audit_log = AuditLog(self.data_folder / "console-audit.jsonl", clock)
 
     def names(self) -> list[str]:

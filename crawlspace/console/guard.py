@@ -44,6 +44,15 @@ _HEADERS: Mapping[str, str] = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
+FRAMED: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "sandbox; default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    ),
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "no-referrer",
+    "X-DNS-Prefetch-Control": "off",
+}
+"""The headers of what comes from the web and is shown in a frame of ours: it is of no origin, runs nothing and loads nothing."""
 
 
 @dataclass(frozen=True, slots=True)

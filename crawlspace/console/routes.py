@@ -51,7 +51,15 @@ class Json:
     status: int = HTTPStatus.OK
 
 
-Answer: TypeAlias = View | Done | FileDownload | Json
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """Text from the web for a frame of one of our pages, where nothing of it runs or loads anything (`guard.FRAMED`)."""
+
+    content_type: str
+    text: str
+
+
+Answer: TypeAlias = View | Done | FileDownload | Json | Framed
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ def environment() -> Environment:
             "status": status_of,
             "meaning": status_sentence,
             "pretty": pretty,
+            "sentence": sentence,
         }
     )
     made.globals.update({"static": _Static(), "link": link})
@@ -133,6 +134,11 @@ def status_of(code: int | None) -> Markup:
     elif code in (3020, 3021):
         group = "moved"
     return Markup('<abbr class="status {}" title="{}">{}</abbr>').format(group, status_sentence(code), code)
+
+
+def sentence(text: str) -> str:
+    """Text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
 
 
 def pretty(value: object) -> str:

@@ -188,10 +188,13 @@ class SnapshotFile:
         return low
 
     def similar(self, text: str, most: int) -> list[str]:
-        """Return the URLs around the place that a URL would have."""
-        at = self._first(text)
-        rows = self._db.execute("SELECT url FROM url WHERE position BETWEEN ? AND ?", (at - most // 2, at + (most + 1) // 2 - 1))
-        return [url for (url,) in rows]
+        """Return URLs of the same host around the place that a URL would have."""
+        at, names = self._first(text), names_of(text)
+        host = self.folder(names[0]) if names else None
+        if host is None:
+            return []
+        low, high = max(host.first, at - most // 2), min(host.first + host.urls, at + (most + 1) // 2)
+        return [url for (url,) in self._db.execute("SELECT url FROM url WHERE position >= ? AND position < ?", (low, high))]
 
 
 class SnapshotUnreadable(Exception):

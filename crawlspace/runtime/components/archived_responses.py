@@ -99,6 +99,17 @@ def _made(stored: StoredResponse, headers: Headers, body: bytes, request: Reques
     return kind(stored.url, status=stored.status, headers=headers, body=body, flags=flags, request=request or Request(stored.url))
 
 
+def decoded_body(stored: StoredResponse) -> str:
+    """Return the body of a response as text: of HTML, or of another text; that of a page that was rendered is its DOM."""
+    try:
+        response = response_of(stored)
+    except UndecodableBody:
+        return ""
+    declared = declared_type(response.headers)
+    text, _ = decode(response.body, None if declared is None else charset_parameter(declared), markup=True)
+    return text
+
+
 # --- archived page -------------------------------------------------------------------------------------------------
 
 
