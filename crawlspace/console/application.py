@@ -18,7 +18,7 @@ from crawlspace.console.console import Console
 from crawlspace.console.guard import LARGEST_FORM, SESSION, USER, Access, Guard, address_of
 from crawlspace.console.pages import collections, explorer, overview, search, url
 from crawlspace.console.public_search import HOME, PublicSearch
-from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Json, Route, View
+from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Framed, Json, Route, View
 from crawlspace.console.sessions import Attempts, BrowserSessions
 from crawlspace.console.templates import STATIC, environment
 from crawlspace.console.users import LOCAL, Role, User

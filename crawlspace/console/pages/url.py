@@ -79,7 +79,7 @@ class _Parts:
 
     def of(self, part: str) -> dict[str, object]:
         state = None if self.answer.known is None else self.answer.known.state
-        unknown = {"similar": self._similar()} if state is None else {}
+        unknown: dict[str, object] = {"similar": self._similar()} if state is None else {}
         if part == "in":
             return {**unknown, **self._links_in()}
         if state is None:
@@ -161,16 +161,16 @@ def show_stored(asked: Asked) -> Framed:
     with paths.crawled(paths.store.reading()) as opened:
         state = opened.store.get(url.text)
         if state is None:
-            raise UsageError("this URL is not known")
+            return Framed("text/plain", "This URL is not known any more.")
         archive = archive_reader(paths, opened)
         try:
             fetched = archived_html(state, archive, collection.content)
         finally:
             archive.close()
     if fetched is None:
-        raise StoreError("There is no HTML page of it in the archive on this machine.")
+        return Framed("text/plain", "There is no HTML page of it in the archive on this machine.")
     if len(fetched.html) > MOST_BYTES:
-        raise StoreError(f"The page has more than {MOST_BYTES:,} characters, and is not shown.")
+        return Framed("text/plain", f"The page has more than {MOST_BYTES:,} characters, and is not shown.")
     made = framed_page(fetched.html)
     return Framed("text/plain", fetched.html) if made is None else Framed("text/html", made)
 
