@@ -7,9 +7,10 @@ import html
 import json
 import re
 import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -63,6 +64,13 @@ class Browser:
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Got:
         return self._send(urllib.request.Request(self.base[:-1] + path, headers={**self.headers, **(headers or {})}))
+
+    def get_until(self, path: str, holds: Callable[[Got], bool]) -> Got:
+        """Return a page once it shows what is made in the background. The server waits a moment before it answers."""
+        give_up_at = time.monotonic() + LONGEST_WAIT_S
+        while not holds(found := self.get(path)):
+            assert time.monotonic() < give_up_at, found.words
+        return found
 
     def post(
         self,

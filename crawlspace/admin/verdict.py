@@ -39,8 +39,7 @@ def _there(known: UrlReport) -> str:
 
 def _why_not(known: UrlReport) -> str:
     state = known.state
-    sentence = status_sentence(known.status) if known.status is not None else ""
-    status = f"{known.status} {sentence}".strip()
+    status = "" if known.status is None else f"{known.status} {status_sentence(known.status)}".strip()
     match state.state:
         case State.PENDING if state.lease_until is not None:
             return "it is being fetched for the first time"

@@ -19,7 +19,7 @@ from crawlspace.console.snapshot.folders import LEASED, FolderCounter, FolderCou
 from crawlspace.private_files import make_file
 from crawlspace.state.sqlite.file import process_exists
 
-FORMAT = 2
+FORMAT = 3
 """`PRAGMA user_version`: a file of another one is made again."""
 STEP = 1_000
 """URLs between two pauses."""
@@ -40,7 +40,7 @@ CREATE TABLE url (
     marks    INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE folder ({_COLUMNS.replace("id,", "id INTEGER PRIMARY KEY,", 1)});
-CREATE TABLE about (taken_at INTEGER NOT NULL, seconds REAL NOT NULL, stamp TEXT NOT NULL);
+CREATE TABLE about (taken_at REAL NOT NULL, seconds REAL NOT NULL, stamp TEXT NOT NULL);
 """
 _INDEXES = """
 CREATE INDEX url_id ON url (id);
@@ -56,7 +56,7 @@ CREATE INDEX folder_urls ON folder (parent, urls);
 class About(NamedTuple):
     """When a snapshot was taken, for how many seconds the store was read and the file written, and the state of the store then."""
 
-    taken_at: int
+    taken_at: float
     seconds: float
     stamp: str
 

@@ -130,7 +130,7 @@ class Snapshots:
             taking.is_complete.set()
 
     def _write(self, paths: CollectionPaths, opened: OpenStore, taking: _Taking, *, pause: int) -> None:
-        stamp, now = stamp_of(paths, opened), int(self._clock.now())
+        stamp, now = stamp_of(paths, opened), self._clock.now()
         # a server works for us while we wait; beside a file, time in which other programs have the processor costs them nothing
         used = time.monotonic if paths.store.is_shared else time.thread_time
         total_s, since = 0.0, used()
@@ -146,7 +146,7 @@ class Snapshots:
         def about() -> About:
             return About(now, round(total_s + used() - since, 3), stamp)
 
-        write_snapshot(path_of(paths), entries(paths, opened, now=now), about, pause=rest)
+        write_snapshot(path_of(paths), entries(paths, opened, now=int(now)), about, pause=rest)
 
 
 def path_of(paths: CollectionPaths) -> Path:
