@@ -23,12 +23,13 @@ def json_lines(rows: Rows) -> Iterator[str]:
 
 
 def csv_lines(rows: Rows) -> Iterator[str]:
-    """Yield the names of the values, and a line for each URL: those of JSON, the pages that link to a URL in one column, with spaces between."""
+    """Yield the names of the values, and a line for each URL: those of JSON but for earlier fetches,
+    the pages that link to a URL in one column, with spaces between."""
     buffer = io.StringIO()
     table = csv.writer(buffer, lineterminator="\n")
     begun = False
     for known, referring in rows:
-        row = known.as_json()
+        row = {name: value for name, value in known.as_json().items() if name != "fetches"}
         if referring is not None:
             row.update(referring.as_json(), referrers=" ".join(printable(url, most=MESSAGE) for url in referring.urls))
         if not begun:

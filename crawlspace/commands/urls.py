@@ -112,36 +112,7 @@ def _referrers(referring: Referring) -> Iterator[str]:
         yield f"{_INDENT}and from {referring.total - len(referring.urls):,} more"
 
 
-<<<<<<< HEAD
-def _json_lines() -> Write:
-    def write(known: UrlReport, referring: Referring | None) -> None:
-        print(json.dumps({**known.as_json(), **({} if referring is None else referring.as_json())}, ensure_ascii=False))
-
-    return write
-
-
-def _csv() -> Write:
-    """The same values as in JSON but for earlier fetches, the pages that link to a URL in one column, with spaces between them."""
-    table = csv.writer(sys.stdout, lineterminator="\n")
-    begun = False
-
-    def write(known: UrlReport, referring: Referring | None) -> None:
-        nonlocal begun
-        row = {name: value for name, value in known.as_json().items() if name != "fetches"}
-        if referring is not None:
-            row.update(referring.as_json(), referrers=" ".join(printable(url, most=MESSAGE) for url in referring.urls))
-        if not begun:
-            table.writerow(row)
-            begun = True
-        table.writerow(row.values())
-
-    return write
-
-
-_FORMATS: dict[str, Callable[[], Write]] = {"text": _text, "jsonl": _json_lines, "csv": _csv}
-=======
 _FORMATS: Mapping[str, Callable[[Rows], Iterator[str]]] = {"text": _text, "jsonl": json_lines, "csv": csv_lines}
->>>>>>> f5c436ba (The explorer of the console: hosts, folders and URLs with their numbers, lists by filters, downloads, recrawl and forget)
 
 
 _PENDING = "pending"
