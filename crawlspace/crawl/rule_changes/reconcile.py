@@ -20,7 +20,7 @@ from crawlspace.crawl.conditional import generation, set_generation
 from crawlspace.crawl.depths.settlement import ANY_GIVER, DEEPER
 from crawlspace.crawl.rule_changes.folding import fold_known
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, Rediscovery, begin_judging
-from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Plan, Survey, survey
+from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Plan, Survey, Surveyed, not_shown, survey
 from crawlspace.crawl.sites import has_room, note_kept_out
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.exclusion import KnownUrlDecisions
@@ -55,10 +55,11 @@ def plan(
     deletion_limit: DeletionLimit,
     rediscovery: Rediscovery | None = None,
     depths: Mapping[int, int] = MappingProxyType({}),
+    surveyed: Surveyed = not_shown,
 ) -> Plan:
     """Return what the next start would change; nothing is written, and a crawl may be running.
 
-    `depths` are link depths by id where they differ from the stored ones, which may be wrong.
+    `depths` are link depths by id where they differ from the stored ones, which may be wrong. `surveyed` shows the progress.
     """
     work = _unfinished(store)
     counts = store.counts()
@@ -66,7 +67,7 @@ def plan(
     looser = NONE_LOOSENED if rediscovery is None else rediscovery.loosened(store)
     if not changed and not looser and not _depths_changed(store, decisions) and not has_room(store, decisions):
         return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
-    found = survey(store, decisions, looser=looser, depths=depths)
+    found = survey(store, decisions, looser=looser, depths=depths, surveyed=surveyed)
     hold = (
         work.hold if work is not None and work.hash == hash else not deletion_limit.allows(found.leaving, indexed=counts.indexed)
     )

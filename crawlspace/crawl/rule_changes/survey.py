@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge, nlargest
 from itertools import chain, islice, repeat
 from types import MappingProxyType
+from typing import TypeAlias
 
 from crawlspace.crawl.rule_changes.folding import KnownFolds
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, LoosenedChecks
@@ -33,6 +34,13 @@ _TOO_DEEP = letters_of([Reason.LINK_DEPTH])
 """A page whose depth fell below the limit had links that were too deep: they are not any more."""
 BATCH, BATCH_IN_INDEX = 5_000, 50_000
 _EXAMPLES, _HOSTS = 5, 20
+
+Surveyed: TypeAlias = Callable[[int], None]
+"""Called with the number of known URLs that have been checked so far."""
+
+
+def not_shown(known: int) -> None:
+    """Show no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +282,7 @@ def survey(
     *,
     looser: LoosenedChecks = NONE_LOOSENED,
     depths: Mapping[int, int] = MappingProxyType({}),
+    surveyed: Surveyed = not_shown,
 ) -> Survey:
     """Return the known URLs whose state differs from the present rules; `depths` are other link depths by id. Reads only."""
     before = store.get_meta(ACTIONS_HASH) or ""
@@ -318,6 +327,7 @@ def survey(
                 found.make_due(known)
         found.known += len(page)
         last = page[-1].id
+        surveyed(found.known)
     return found
 
 
