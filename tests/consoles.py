@@ -87,6 +87,13 @@ class Browser:
             urllib.request.Request(self.base[:-1] + path, data=body, headers={**self.headers, **(headers or {})}, method="POST")
         )
 
+    def post_json(self, path: str, body: object) -> Got:
+        return self.post_body(path, json.dumps(body).encode(), "application/json")
+
+    def post_body(self, path: str, body: bytes, content_type: str) -> Got:
+        headers = {**self.headers, "Content-Type": content_type}
+        return self._send(urllib.request.Request(self.base[:-1] + path, data=body, headers=headers, method="POST"))
+
     def csrf(self) -> str:
         """The token of the session: that of the page that a login shows, or of any page with a form."""
         for path in ("/login", "/"):

@@ -174,6 +174,7 @@ def known_urls(
     has_record: Callable[[int], bool] | None = None,
     sites: Sequence[SiteReport] = (),
     by_url: bool = False,
+    after: int = 0,
 ) -> Iterator[UrlReport]:
     """Yield the reports of the selected URLs, in order of discovery or `by_url` in that of the URLs as text, without holding them in memory.
 
@@ -182,7 +183,8 @@ def known_urls(
 
     `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may have a port; `held` selects URLs in the index whose
     deletion is held, `orphaned` those that cannot be reached from a start URL. With `has_record`, which returns whether the archive has a
-    location, only URLs with a document that has no record. `sites` are the unreachable ones.
+    location, only URLs with a document that has no record. `sites` are the unreachable ones. `after`: only URLs that were discovered after
+    the one with that id.
     """
     unreachable = {one.row.site: one for one in sites}
     of_pending = {one.row.status for one in sites}
@@ -193,6 +195,7 @@ def known_urls(
         status=statuses.start if statuses is not None and len(statuses) == 1 and statuses.start not in of_pending else None,
         host=host if host is None or site is None else host.rpartition(":")[0],
         held=held and not held_sites(sites),
+        after=after,
     )
 
     def selected(states: Iterable[UrlState]) -> Iterator[UrlReport]:

@@ -11,7 +11,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, print_json
 from crawlspace.runtime.components.explanation_text import decision_lines, known_lines
-from crawlspace.runtime.session.url_details import explained
+from crawlspace.runtime.session.url_explanations import explain_urls
 
 
 class Command(CollectionCommand):
@@ -41,7 +41,7 @@ class Command(CollectionCommand):
         collection = load_collection(name, paths.settings)
         question = Question(url, address=opts.address, mime=opts.mime, depth=opts.depth, page=opts.page)
         with paths.store.reading() as opened:
-            answer = explained(question, paths, collection, opened, clock=SystemClock())
+            (answer,) = explain_urls([question], paths, collection, opened=opened, clock=SystemClock())
         if opts.json:
             print_json(answer.as_json())
         else:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from crawlspace.admin.links import Referring, with_referrers
 from crawlspace.admin.pending.export import pending_lines
-from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
+from crawlspace.admin.report import STATE_LABELS, label_of
 from crawlspace.admin.url_lines import Rows, csv_lines, json_lines, status_range
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one
-from crawlspace.runtime.session.paths import archive_reader, lost_documents
+from crawlspace.runtime.session.url_listing import UrlFilter, listed_urls
 from crawlspace.text import MESSAGE, printable, quoted
 
 REFERRERS_SHOWN = 10
@@ -66,31 +65,23 @@ class Command(CollectionCommand):
         if opts.format == "text" and sys.stdout.isatty():
             print(f"{'STATE':<10} {'STATUS':>6} {'DEPTH':>5}  URL")
         with paths.crawled(paths.store.reading(), exit_status=0) as opened:
-            store = opened.store
-            archive = archive_reader(paths, opened)
-            filters = {
-                "label": opts.state,
-                "statuses": opts.status,
-                "host": opts.host,
-                "held": opts.held,
-                "orphaned": opts.orphaned,
-                "has_record": archive.has if opts.not_archived else None,
-            }
+            selected = UrlFilter(
+                opts.state,
+                opts.status,
+                opts.host,
+                held=opts.held,
+                orphaned=opts.orphaned,
+                not_archived=opts.not_archived,
+            )
             by_url = not opts.unsorted and opts.format != _PENDING  # which sorts its own lines
-            with lost_documents(paths, opened) as lost:
-                found: Iterator[UrlReport] = (
-                    replace(known, lost=True) if known.state.indexed and lost.is_lost(known.state.url) else known
-                    for known in known_urls(store, **filters, sites=paths.unreachable(store), by_url=by_url)
-                )
-                if opts.format == _PENDING:
-                    for line in pending_lines((known.state for known in found), store, collection=paths.name):
-                        print(line)
-                    return 0
-                rows = (
-                    with_referrers(found, store, most=REFERRERS_SHOWN) if opts.with_referrers else ((one, None) for one in found)
-                )
-                for text in _FORMATS[opts.format](rows):
-                    sys.stdout.write(text)
+            found = listed_urls(paths, opened, selected, by_url=by_url)
+            if opts.format == _PENDING:
+                for line in pending_lines((known.state for known in found), opened.store, collection=paths.name):
+                    print(line)
+                return 0
+            with_pages = with_referrers(found, opened.store, most=REFERRERS_SHOWN)
+            for text in _FORMATS[opts.format](with_pages if opts.with_referrers else ((one, None) for one in found)):
+                sys.stdout.write(text)
         return 0
 
 

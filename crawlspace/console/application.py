@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from itertools import islice
 from urllib.parse import urlsplit
 
 from aiohttp import web
 from jinja2 import Environment
 
 from crawlspace.console import guard
+from crawlspace.console.api.serving import add_api
 from crawlspace.console.console import Console
 from crawlspace.console.guard import LARGEST_FORM, SESSION, USER, Access, Guard, address_of
 from crawlspace.console.pages import collections, explorer, overview, search, url
 from crawlspace.console.public_search import HOME, PublicSearch
-from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Framed, Json, Route, View
+from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Framed, Json, Route, View, refuse_role, status_of_error
+from crawlspace.console.sending import send_lines
 from crawlspace.console.sessions import Attempts, BrowserSessions
 from crawlspace.console.templates import STATIC, environment
 from crawlspace.console.users import LOCAL, Role, User
-from crawlspace.errors import CrawlspaceError, UnknownCollection, UsageError
+from crawlspace.errors import CrawlspaceError
 
 logger = logging.getLogger(__name__)
 
-LINES_AT_ONCE = 500
 _YEAR_S = 31_536_000
 _COOKED: web.AppKey[Environment] = web.AppKey("templates", Environment)
 
@@ -43,6 +43,7 @@ def application(console: Console, access: Access, public: Sequence[str] = ()) ->
     app.router.add_get(guard.LOGIN, login.show)
     app.router.add_post(guard.LOGIN, login.check)
     app.router.add_post("/logout", login.logout)
+    add_api(app, console)
     return app
 
 
@@ -65,7 +66,7 @@ def _doors(console: Console, access: Access, attempts: Attempts, *, is_public: b
 
 
 def _application(console: Console, doors: Guard, routes: Iterable[Route]) -> web.Application:
-    app = web.Application(middlewares=[doors.headers, doors.host, _errors, doors.user], client_max_size=LARGEST_FORM)
+    app = web.Application(middlewares=[doors.headers, _errors, doors.host, doors.user], client_max_size=LARGEST_FORM)
     app[_COOKED] = environment()
     app.router.add_get("/static/{name}", _static)
     for route in routes:
@@ -82,9 +83,8 @@ class _Handler:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         user, role = request.get(USER), self._route.role
-        if role is not None and (user is None or not user.may(role)):
-            who = "nobody who has logged in" if user is None else f"{user.name} is a {user.role.label}"
-            raise web.HTTPForbidden(text=f"{who}; this needs the role {role.label}.\n")
+        if role is not None:
+            refuse_role(user, role)
         asked = Asked(
             console=self._console,
             user=user,
@@ -118,27 +118,15 @@ class _Handler:
 
     def _act(self, asked: Asked, user: User) -> Answer:
         """Call the function of an action, and record it before and after."""
-        log = self._console.audit_log
         action = self._route.path.rpartition("/")[2]
-        details = {name: value for name, value in asked.form.items() if name != guard.CSRF_FIELD}
-
-        def record(result: str, more: Mapping[str, object]) -> None:
-            log.write(
-                user,
-                asked.address,
-                action=action,
-                collection=asked.name,
-                details={**asked.match, **details, **more},
-                result=result,
-            )
-
-        record("begun", {})
-        try:
+        given = {name: value for name, value in asked.form.items() if name != guard.CSRF_FIELD}
+        details = {**asked.match, **given}
+        with self._console.audit_log.recorded(
+            user, asked.address, action=action, collection=asked.name, details=details
+        ) as entry:
             answer = self._route.function(asked)
-        except CrawlspaceError as error:
-            record(f"failed: {error}", {})
-            raise
-        record(answer.sentence if isinstance(answer, Done) else "done", answer.details if isinstance(answer, Done) else {})
+            if isinstance(answer, Done):
+                entry.result, entry.details = answer.sentence, answer.details
         return answer
 
 
@@ -178,26 +166,8 @@ def render(request: web.Request, view: View, console: Console, *, name: str = ""
 
 
 async def _send(request: web.Request, download: FileDownload) -> web.StreamResponse:
-    """Send lines as they are made, a few hundred at a time, as fast as they are read."""
-    response = web.StreamResponse(
-        headers={
-            "Content-Type": download.content_type,
-            "Content-Disposition": f'attachment; filename="{download.filename}"',
-            "X-Content-Type-Options": "nosniff",
-        }
-    )
-    first = await asyncio.to_thread(_some, download.lines)  # an error of the first line is still a page
-    await response.prepare(request)
-    some = first
-    while some:
-        await response.write("".join(some).encode("utf-8", "backslashreplace"))
-        some = await asyncio.to_thread(_some, download.lines)
-    await response.write_eof()
-    return response
-
-
-def _some(lines: Iterator[str]) -> list[str]:
-    return list(islice(lines, LINES_AT_ONCE))
+    name = f'attachment; filename="{download.filename}"'
+    return await send_lines(request, download.lines, {"Content-Type": download.content_type, "Content-Disposition": name})
 
 
 @web.middleware
@@ -213,12 +183,8 @@ async def _errors(request: web.Request, handler: guard.Handler) -> web.StreamRes
         )  # aiohttp's own text is `404: Not Found`
         sentence = answer.text if is_ours else _SENTENCES.get(answer.status, answer.reason)
         return _error_page(request, answer.status, sentence or answer.reason, headers=answer.headers)
-    except UnknownCollection as error:
-        return _error_page(request, HTTPStatus.NOT_FOUND, str(error))
-    except UsageError as error:
-        return _error_page(request, HTTPStatus.BAD_REQUEST, str(error))
     except CrawlspaceError as error:
-        return _error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        return _error_page(request, status_of_error(error), str(error))
     except (ConnectionResetError, asyncio.CancelledError):
         raise
     except Exception:

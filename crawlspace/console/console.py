@@ -6,19 +6,23 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawlspace.clock import Clock, iso
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.console.snapshot.taking import Snapshots
 from crawlspace.console.users import User
-from crawlspace.errors import ConfigError
+from crawlspace.errors import ConfigError, CrawlspaceError
 from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.runtime.session.project import ProjectCollections
 
 LONGEST_DETAIL = 2_000
 """Characters of one value in the audit log."""
+MOST_DETAILS = 20
+"""Values of a list there."""
 
 
 class Console:
@@ -45,6 +49,14 @@ class Console:
     def collection(self, paths: CollectionPaths) -> Collection:
         """Return the whole configuration of a collection. Raises ConfigError."""
         return load_collection(paths.name, paths.settings)
+
+
+@dataclass(slots=True)
+class AuditEntry:
+    """What the audit log has of an action after it is done."""
+
+    result: str = "done"
+    details: Mapping[str, object] = field(default_factory=dict)
 
 
 class AuditLog:
@@ -78,6 +90,24 @@ class AuditLog:
         except OSError as error:
             raise ConfigError(f"the audit log {self.path} cannot be written, so nothing is changed: {error.strerror}") from error
 
+    @contextmanager
+    def recorded(
+        self, user: User, address: str, *, action: str, collection: str, details: Mapping[str, object]
+    ) -> Iterator[AuditEntry]:
+        """Record what is done inside, before and after. Raises ConfigError if that is not possible: then nothing is done."""
+
+        def record(result: str, more: Mapping[str, object]) -> None:
+            self.write(user, address, action=action, collection=collection, details={**details, **more}, result=result)
+
+        record("begun", {})
+        entry = AuditEntry()
+        try:
+            yield entry
+        except CrawlspaceError as error:
+            record(f"failed: {error}", {})
+            raise
+        record(entry.result, entry.details)
+
     def last(
         self, number: int, *, fits: Callable[[Mapping[str, object]], bool] = lambda _: True
     ) -> Sequence[Mapping[str, object]]:
@@ -103,6 +133,8 @@ class AuditLog:
 
 
 def _cut(value: object) -> object:
+    if isinstance(value, list) and len(value) > MOST_DETAILS:
+        return [*map(_cut, value[:MOST_DETAILS]), f"and {len(value) - MOST_DETAILS:,} more"]
     return value if not isinstance(value, str) or len(value) <= LONGEST_DETAIL else value[:LONGEST_DETAIL] + "…"
 
 

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from crawlspace.console.console import Console
-from crawlspace.errors import StoreError, UsageError
+from crawlspace.console.routes import NotNow
+from crawlspace.errors import StoreError
 from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.views import Crawler
@@ -32,10 +33,10 @@ def is_here(crawler: Crawler) -> bool:
 
 
 def start(console: Console, paths: CollectionPaths) -> Path:
-    """Start a crawl; return the file of its log. Raises UsageError if one runs here already, StoreError if it cannot be started."""
+    """Start a crawl; return the file of its log. Raises NotNow if one runs here already, StoreError if it cannot be started."""
     running = [one for one in crawlers(paths) if is_here(one)]
     if running:
-        raise UsageError(f"{paths.name} is being crawled already, by process {running[0].process}")
+        raise NotNow(f"{paths.name} is being crawled already, by process {running[0].process}")
     folder = console.data_folder / paths.name / "logs"
     log = folder / f"crawl-{int(console.clock.now())}.log"
     try:
@@ -59,12 +60,12 @@ def start(console: Console, paths: CollectionPaths) -> Path:
 
 
 def stop(paths: CollectionPaths) -> list[int]:
-    """Ask the crawls of a collection on this machine to end, as Ctrl-C does; return their processes. Raises UsageError if there are none."""
+    """Ask the crawls of a collection on this machine to end, as Ctrl-C does; return their processes. Raises NotNow if there are none."""
     found = crawlers(paths)
     here = [one.process for one in found if is_here(one)]
     if not here:
         where = ", ".join(sorted({one.share.host for one in found if one.share is not None}))
-        raise UsageError(f"{paths.name} is crawled on {where}: stop it there" if where else f"{paths.name} is not being crawled")
+        raise NotNow(f"{paths.name} is crawled on {where}: stop it there" if where else f"{paths.name} is not being crawled")
     for process in here:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGINT)

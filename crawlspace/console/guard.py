@@ -30,6 +30,8 @@ OPEN_PATHS = ("/static/", "/live", "/ready")
 LARGEST_FORM = 4_000_000
 """Bytes of a request, such as a rule file that is saved."""
 
+_NOT_OUR_FORM = "This form was not sent by a page of this console, or is too old: load the page again.\n"
+_NO_TOKEN = "A change needs a token, sent as Authorization: Bearer TOKEN; `scrapy console --token NAME` makes one.\n"
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -129,9 +131,7 @@ class Guard:
         if user is None and not self._is_for_everybody(request.path):
             response = _ask_for_login(request)
         elif request.method not in _READS and not await is_from_our_page(request, session):
-            raise web.HTTPForbidden(
-                text="This form was not sent by a page of this console, or is too old: load the page again.\n"
-            )
+            raise web.HTTPForbidden(text=_NO_TOKEN if request.path.startswith("/api/") else _NOT_OUR_FORM)
         else:
             response = await handler(request)
         current = request[SESSION]

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TypeAlias
 
+from aiohttp import web
+
 from crawlspace.console.console import Console
 from crawlspace.console.users import Role, User
-from crawlspace.errors import UsageError
+from crawlspace.errors import CrawlspaceError, UnknownCollection, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,33 @@ class Asked:
         if not low <= number <= high:
             raise UsageError(f"{name} is a number from {low:,} to {high:,}")
         return number
+
+
+class NoSuchThing(UsageError):
+    """What is named in the address, such as a document, is not there (404)."""
+
+
+class NotNow(UsageError):
+    """The state of the collection does not allow it, such as the start of a crawl that runs (409)."""
+
+
+def status_of_error(error: CrawlspaceError) -> HTTPStatus:
+    """Return the status of a response that has only the sentence of an error."""
+    match error:
+        case UnknownCollection() | NoSuchThing():
+            return HTTPStatus.NOT_FOUND
+        case NotNow():
+            return HTTPStatus.CONFLICT
+        case UsageError():
+            return HTTPStatus.BAD_REQUEST
+    return HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def refuse_role(user: User | None, role: Role) -> None:
+    """Raise 403 if a user may not do what needs a role."""
+    if user is None or not user.may(role):
+        who = "nobody who has logged in" if user is None else f"{user.name} is a {user.role.label}"
+        raise web.HTTPForbidden(text=f"{who}; this needs the role {role.label}.\n")
 
 
 PageFunction: TypeAlias = Callable[[Asked], Answer]

@@ -36,6 +36,7 @@ from crawlspace.document import Document, IndexOrder, Op, packed_more, unpack_te
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.embedded_schema import (
     APPLICATION_ID,
+    BY_ID,
     COUNT_LOST,
     COUNT_REPLACED,
     DEVELOPMENT_ID,
@@ -234,6 +235,13 @@ class EmbeddedIndex:
             row = self._db.execute(f"{DOCUMENTS} WHERE d.url = ?", (url,)).fetchone()
         return None if row is None else _document(row)
 
+    def own_document(self, *, id: str = "", url: str = "") -> Document | None:
+        """Return the document of this owner with an id, or else of a URL in normal form; None without one."""
+        column, value = ("id", id) if id else ("url", url)
+        with self._our_errors():
+            row = self._db.execute(f"{DOCUMENTS} WHERE d.{column} = ? AND d.owner = ?", (value, self._owner)).fetchone()
+        return None if row is None else _document(row)
+
     def documents(self, owner: str) -> Iterator[Document]:
         """Yield the documents of an owner as they are when the first is read, in the order in which they were first pushed."""
         with self._our_errors():
@@ -341,6 +349,8 @@ class EmbeddedIndex:
             add_more(self._db, self._transaction)
         if create and version == NOT_FOLDED:
             rewrite_words(self._db, self._transaction)
+        if create:
+            self._db.execute(BY_ID)
         if not has_more(self._db):  # opened only to be read
             self._db.execute("CREATE TEMP TABLE more (number INTEGER PRIMARY KEY, packed TEXT NOT NULL)")
 

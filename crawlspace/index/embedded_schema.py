@@ -63,6 +63,9 @@ INSERT INTO words (words, rank) VALUES ('rank', 'bm25(10.0, 5.0, 3.0, 3.0, 1.0)'
 """
 SCHEMA = _TABLES + _MORE + _WORDS + _RANKING
 
+BY_ID = "CREATE INDEX IF NOT EXISTS by_id ON documents (id)"
+"""Files of earlier versions get it when they are opened to be written; without it a document is found by its id in one pass."""
+
 INSERT = """
 INSERT INTO documents
     (url, id, host, language, content_type, modified, day, headings, fields, duplicates, pushed_at, owner)

@@ -239,9 +239,10 @@ class UrlStore(Protocol):
         status: int | None = None,
         host: str | None = None,
         held: bool = False,
+        after: int = 0,
     ) -> Iterator[UrlState]:
-        """Yield URL states in order of discovery; `host` is the host without port. `leased` selects only leased ones, `held`
-        only those in the index whose deletion is held."""
+        """Yield URL states in order of discovery, from the one after an id on; `host` is the host without port. `leased` selects only
+        leased ones, `held` only those in the index whose deletion is held."""
 
     def folded_urls(self) -> Iterator[UrlState]:
         """Return the URLs that are held for Held.FOLDED, including those represented by another one in the index."""

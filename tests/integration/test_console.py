@@ -93,7 +93,7 @@ def test_a_viewer_changes_nothing(demo: Project) -> None:
         operator = Browser(browser.base)
         operator.log_in("ben", PASSWORD)
         answer = operator.post("/c/demo/stop")
-        assert (answer.status, "demo is not being crawled" in answer.words) == (400, True)
+        assert (answer.status, "demo is not being crawled" in answer.words) == (409, True)
         assert "ben" in operator.get("/audit-log").words
 
 
@@ -110,7 +110,7 @@ def test_a_removed_user_is_out_at_once(demo: Project) -> None:
 def test_forms_from_elsewhere_are_refused(demo: Project) -> None:
     with served(demo) as browser:
         token = browser.csrf()
-        assert browser.post("/c/demo/stop", csrf=token).status == 400, "not crawled; but allowed"
+        assert browser.post("/c/demo/stop", csrf=token).status == 409, "not crawled; but allowed"
         cases = [
             browser.post("/c/demo/stop", csrf=""),
             browser.post("/c/demo/stop", csrf="guessed"),

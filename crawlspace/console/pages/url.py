@@ -20,7 +20,8 @@ from crawlspace.errors import StoreError, UsageError
 from crawlspace.model import State, UrlState
 from crawlspace.runtime.components.archived_responses import archived_html, decoded_body
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
-from crawlspace.runtime.session.url_details import explained, sent_documents, stored_document, stored_response, type_of
+from crawlspace.runtime.session.url_details import sent_documents, stored_document, stored_response, type_of
+from crawlspace.runtime.session.url_explanations import explain_urls
 from crawlspace.runtime.session.url_requests import forget, recrawl
 from crawlspace.text import cut
 
@@ -48,7 +49,7 @@ def show(asked: Asked) -> View:
     paths = asked.console.paths(asked.name)
     collection = asked.console.collection(paths)
     with paths.store.reading() as opened:
-        answer = explained(Question(text), paths, collection, opened, clock=asked.console.clock)
+        (answer,) = explain_urls([Question(text)], paths, collection, opened=opened, clock=asked.console.clock)
         state = None if answer.known is None else answer.known.state
         known = answer.known
         shown = {

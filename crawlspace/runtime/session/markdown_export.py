@@ -88,7 +88,7 @@ def _exported(
             name = _free(_name_of(document.url), document.url, lower)
             fetched = None if document.markdown else page_of(document.url)
             content = document.markdown or (document.text if fetched is None else markdown(document.url, fetched))
-            body = _file_of(document, content).encode("utf-8", "replace")
+            body = markdown_file(document, content)
             print(
                 json.dumps(_entry(name, document, body), ensure_ascii=False), file=journal, flush=True
             )  # before the file, for a kill
@@ -186,10 +186,10 @@ def _free(name: str, url: str, taken: set[str]) -> str:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def _file_of(document: Document, content: str) -> str:
+def markdown_file(document: Document, content: str) -> bytes:
     """Return a document as Markdown with its fields in front, as YAML (whose texts and lists JSON is)."""
     front = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in _front_of(document))
-    return f"---\n{front}---\n\n{content.strip()}\n"
+    return f"---\n{front}---\n\n{content.strip()}\n".encode("utf-8", "replace")
 
 
 def _front_of(document: Document) -> Iterator[tuple[str, object]]:

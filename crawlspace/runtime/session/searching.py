@@ -35,19 +35,22 @@ def search(
     offset: int = 0,
     filters: Sequence[Filter] = (),
     facets: Sequence[str] = (),
+    only_own: bool = False,
     is_public: bool = False,
 ) -> SearchAnswer:
     """Search a sink, the first that can be searched if none is named; snippets have MARKS around the words that were found.
 
-    `is_public`: only documents of this collection, where an index is shared, and none whose page is behind a log-in.
+    `only_own`: only documents of this collection, where an index is shared; `is_public`: and none whose page is behind a log-in.
     Raises UsageError for an unknown sink or a text without words, StoreError if nothing can be searched, and IndexUnavailable.
     """
     chosen = _chosen(paths, sink)
     if chosen.type == SQLITE and not _has_index(paths):
         return SearchAnswer(SearchResult(0, ()), has_index=False)
+    may_be_shared = chosen.type == SQLITE and paths.index_file.parent != paths.state_file.parent
+    if may_be_shared and (only_own or is_public):  # a server is always asked for those of the collection
+        filters = [*filters, Filter(OWNER, paths.name)]
     if is_public:
-        own = [Filter(OWNER, paths.name)] if chosen.type == SQLITE else []
-        filters = [*filters, *own, Filter(f"{OF_FIELDS}{REQUIRES_LOGIN}", "true", is_negated=True)]
+        filters = [*filters, Filter(f"{OF_FIELDS}{REQUIRES_LOGIN}", "true", is_negated=True)]
     with closing(_opened(paths, chosen)) as index:
         result = index.search(words, limit=limit, offset=offset, marks=MARKS, filters=filters, facets=facets)
     return SearchAnswer(result, has_index=True)

@@ -8,12 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from crawlspace.admin.explain import Explanation, Question, explain
 from crawlspace.archive.reader import StoredResponse
-from crawlspace.clock import Clock
-from crawlspace.config.collection import Collection
 from crawlspace.config.sinks import SQLITE, SinkOptions, SinkSettings
-from crawlspace.crawl.startup import build_space
 from crawlspace.document import Document, IndexOrder, Op, essence
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
@@ -22,22 +18,7 @@ from crawlspace.index.orders import written_document
 from crawlspace.index.sink import index_place
 from crawlspace.index.solr.documents import pushed
 from crawlspace.model import UrlState
-from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader, lost_documents
-from crawlspace.status import Status
-
-
-def explained(
-    question: Question, paths: CollectionPaths, collection: Collection, opened: OpenStore | None, *, clock: Clock
-) -> Explanation:
-    """Return the explanation of a URL, with what the index says of its document. Raises UsageError as `explain` does."""
-    store = None if opened is None else opened.store
-    answer = explain(question, collection, space=build_space(collection), store=store, clock=clock)
-    if answer.known is None or opened is None or not answer.known.state.indexed:
-        return answer
-    state = answer.known.state
-    with lost_documents(paths, opened) as lost:
-        text_status = lost.text_status(state.url) if state.status == Status.UNREADABLE_FILE else ""
-        return replace(answer, known=replace(answer.known, lost=lost.is_lost(state.url), text_status=text_status))
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
 
 
 def stored_response(paths: CollectionPaths, opened: OpenStore, state: UrlState) -> StoredResponse | None:

@@ -220,9 +220,9 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         status: int | None = None,
         host: str | None = None,
         held: bool = False,
+        after: int = 0,
     ) -> Iterator[UrlState]:
         """Read in pages, so that neither memory nor the server is occupied while the caller works."""
-        after = 0
         wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host, "held": held}
         while True:
             after, reply = self.server.call("urls", after=after, limit=_PAGE, **wanted)

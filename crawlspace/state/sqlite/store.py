@@ -262,15 +262,16 @@ class SqliteStore:
         status: int | None = None,
         host: str | None = None,
         held: bool = False,
+        after: int = 0,
     ) -> Iterator[UrlState]:
         """Read in pages, so that neither memory nor a snapshot is occupied while the caller works."""
-        return self._in_pages(rows.pages(state=state, leased=leased, status=status, host=host, held=held))
+        return self._in_pages(rows.pages(state=state, leased=leased, status=status, host=host, held=held), after)
 
     def folded_urls(self) -> Iterator[UrlState]:
         return self._in_pages(rows.folded_urls)
 
-    def _in_pages(self, page_after: Callable[[apsw.Connection, int], list[UrlState]]) -> Iterator[UrlState]:
-        last = 0
+    def _in_pages(self, page_after: Callable[[apsw.Connection, int], list[UrlState]], after: int = 0) -> Iterator[UrlState]:
+        last = after
         while True:
             with self._reading() as db:
                 page = page_after(db, last)

@@ -237,8 +237,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         status: int | None = None,
         host: str | None = None,
         held: bool = False,
+        after: int = 0,
     ) -> Iterator[UrlState]:
-        for id in sorted(self._urls):
+        for id in sorted(id for id in self._urls if id > after):
             row = self._urls.get(id)
             if (
                 row

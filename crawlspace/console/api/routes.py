@@ -1,0 +1,101 @@
+"""All addresses of the JSON interface."""
+
+from __future__ import annotations
+
+from crawlspace.console.api import answers as to
+from crawlspace.console.api import documents, reading
+from crawlspace.console.api import parameters as of
+from crawlspace.console.api.operations import JSON, LINES, MARKDOWN, Operation, posts, reads
+from crawlspace.console.users import Role
+
+_OF_ONE = "/collections/{name}"
+_ID = {"id": "the id of a document, as `search` gives it"}
+
+OPERATIONS: tuple[Operation, ...] = (
+    reads(
+        "/collections",
+        "list_collections",
+        reading.collections,
+        takes=of.NoParameters,
+        answers=to.CollectionsAnswer,
+        summary="List the collections of the project",
+    ),
+    reads(
+        f"{_OF_ONE}/status",
+        "get_status",
+        reading.status,
+        takes=of.NoParameters,
+        answers=to.StatusAnswer,
+        summary="Show a collection in numbers",
+    ),
+    reads(
+        f"{_OF_ONE}/urls",
+        "list_urls",
+        reading.urls,
+        takes=of.UrlsQuery,
+        answers=to.UrlRow,
+        summary="List the known URLs, a JSON object a line",
+        media=(LINES,),
+    ),
+    reads(
+        f"{_OF_ONE}/explain",
+        "explain_url",
+        reading.explain_one,
+        takes=of.ExplainQuery,
+        answers=to.ExplainAnswer,
+        summary="Explain why a URL is crawled or not",
+    ),
+    posts(
+        f"{_OF_ONE}/explain",
+        "explain_urls",
+        reading.explain_several,
+        takes=of.ExplainBody,
+        answers=to.ExplanationsAnswer,
+        summary="Explain why URLs are crawled or not; changes nothing",
+        role=Role.VIEWER,
+    ),
+    reads(
+        f"{_OF_ONE}/search",
+        "search",
+        documents.search_documents,
+        takes=of.SearchQueryParameters,
+        answers=to.HitsAnswer,
+        summary="Search in the index of a collection",
+    ),
+    reads(
+        f"{_OF_ONE}/documents",
+        "get_document_of_url",
+        documents.document_of_url,
+        takes=of.DocumentByUrlQuery,
+        answers=to.DocumentAnswer,
+        summary="Return the document of a URL, or the one that represents it",
+        media=(JSON, MARKDOWN),
+    ),
+    reads(
+        f"{_OF_ONE}/documents/{{id}}",
+        "get_document",
+        documents.document,
+        takes=of.DocumentQuery,
+        answers=to.DocumentAnswer,
+        summary="Return the document with an id, from the embedded index",
+        media=(JSON, MARKDOWN),
+        path_parameters=_ID,
+    ),
+    reads(
+        f"{_OF_ONE}/sinks",
+        "list_sinks",
+        reading.sinks,
+        takes=of.NoParameters,
+        answers=to.SinksAnswer,
+        summary="Show the sinks of a collection and their waiting orders",
+    ),
+    reads(
+        f"{_OF_ONE}/sinks/{{sink}}/parked",
+        "list_parked",
+        reading.parked,
+        takes=of.NoParameters,
+        answers=to.ParkedAnswer,
+        summary="List the documents that a sink refuses",
+        path_parameters={"sink": "the name of a sink"},
+    ),
+)

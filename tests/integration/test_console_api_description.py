@@ -1,0 +1,106 @@
+"""The OpenAPI document of the JSON interface: clients that only know the document find nothing else than it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from crawlspace.console.api.operations import BASE
+from crawlspace.console.api.routes import OPERATIONS
+from crawlspace.console.api.serving import DESCRIPTION
+from crawlspace.console.users import Role
+from tests.conftest import Project
+from tests.described_api import document
+from tests.integration.test_console_api import Api, crawled
+from tests.notifications import LONGEST_WAIT_S
+from tests.quick import examples
+
+CHECKS = (status_code_conformance, content_type_conformance, response_schema_conformance)
+LONGEST_LINE = 8_000
+"""Characters of an address. A longer one is refused before the request is read."""
+CHANGES = {"start_crawl", "stop_crawl"}
+"""Operations that start and end processes: tests of their own call them."""
+NAMES = [one.name for one in OPERATIONS if one.name not in CHANGES]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    def project(files: Mapping[str, str]) -> Project:
+        return Project(tmp_path_factory.mktemp("described"), files)
+
+    with crawled(project, role=Role.OPERATOR) as made:
+        yield made
+
+
+def test_the_document_is_served(api: Api) -> None:
+    got = api.browser.get(DESCRIPTION)
+    assert got.json() == document()
+
+
+def test_each_operation_is_described_once() -> None:
+    described = {
+        (method.upper(), path, operation["operationId"])
+        for path, methods in document()["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert described == {(one.method, f"{BASE}{one.path}", one.name) for one in OPERATIONS}
+    assert len({one.name for one in OPERATIONS}) == len(OPERATIONS)
+
+
+def known_values(name: str, start: str) -> Mapping[str, st.SearchStrategy[str]]:
+    """Values by which something is found, for parameters that would hardly ever have one."""
+    urls = st.sampled_from([start, f"{start}a", f"{start}no/x"])
+    return {
+        "name": st.just("demo"),
+        "sink": st.sampled_from(["embedded", ""]),
+        "url": urls,
+        "after": st.sampled_from([start, ""]),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.name.lower())
+def test_no_answer_is_outside_of_the_document(api: Api, name: str, mode: GenerationMode) -> None:
+    schema = schemathesis.openapi.from_dict(document())
+    operation = schema.find_operation_by_id(name)
+    try:
+        cases = operation.as_strategy(generation_mode=mode)
+    except schemathesis.errors.SchemathesisError:
+        cases = st.nothing()
+    known = known_values(name, api.start)
+
+    @given(case=cases, data=st.data())
+    @settings(
+        max_examples=examples(100),
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def check(case: Case[Any], data: st.DataObject) -> None:
+        if data.draw(st.booleans()):
+            for values in (case.path_parameters, case.query):
+                for key in [one for one in values or {} if one in known]:
+                    values[key] = data.draw(known[key])
+        request = case.as_transport_kwargs(base_url=api.browser.base.rstrip("/"))
+        assume(
+            len(requests.Request(request["method"], request["url"], params=request["params"]).prepare().url or "") < LONGEST_LINE
+        )
+        case.call_and_validate(
+            base_url=api.browser.base.rstrip("/"), headers=dict(api.browser.headers), checks=list(CHECKS), timeout=LONGEST_WAIT_S
+        )
+
+    check()
