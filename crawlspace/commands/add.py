@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from crawlspace.admin.links import LinkedUrl, cell_of, choice_label, links_to_choose
 from crawlspace.admin.named_urls import NamedUrls
-from crawlspace.admin.url_changes import ChangeCounts, Selection, find_url, read_url
+from crawlspace.admin.url_changes import UrlChanges, find_url, read_url
 from crawlspace.clock import iso
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.run import Refused, describe_refusal
@@ -21,7 +21,7 @@ from crawlspace.model import UrlState
 from crawlspace.runtime.components.archived_responses import archived_page
 from crawlspace.runtime.components.command import CollectionCommand, print_json, url_changes
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
-from crawlspace.runtime.session.url_requests import fetched_later
+from crawlspace.runtime.session.url_requests import Recrawled, enter
 from crawlspace.state.depths import leads_on
 from crawlspace.state.store import Store
 from crawlspace.text import MESSAGE, counted, printable, quoted
@@ -82,28 +82,16 @@ class Command(CollectionCommand):
             urls = listed.taken(opts.take)
         with paths.store.filling() as opened:
             changes = url_changes(opened)
-            named = NamedUrls(collection, opened.store, changes)
-            refused: list[str] = []
-            ids: list[int] = []
-            if opts.site:  # those that are known before the others are entered
-                for url in urls:
-                    ids += changes.select(Selection(prefix=folder_of(url)))
             if opts.links:
-                for url in urls:
-                    ids += _linked(opened.store, named, url, paths.name, refused)
+                done = _enter_linked(opened, changes, urls, collection)
             else:
-                refused += named.refusals(urls)
-                ids += named.ids
-            made = changes.recrawl(list(dict.fromkeys(ids))) if ids else ChangeCounts()
-        new = f", {named.entered:,} of them new" if named.entered else ""
-        number = made.changed + named.entered
-        later = fetched_later(number, crawled=changes.crawled)
+                done = enter(paths, opened, changes, urls, with_folders=opts.site)
         if opts.take:
             print("\n".join(f"taken: {printable(url.text, most=MESSAGE)}" for url in urls))
-        print(f"{counted(number, 'URL is', 'URLs are')} due now{new}{later}")
-        for note in [*made.of_the_rest(), *refused]:
+        print(done.sentence)
+        for note in done.notes:
             print(note, file=sys.stderr)
-        return 1 if refused else 0
+        return 1 if done.refused else 0
 
 
 class _Listed(NamedTuple):
@@ -183,10 +171,11 @@ def _not_fetched(url: Url, collection: str) -> str:
     )
 
 
-def folder_of(url: Url) -> str:
-    """Return the beginning of all URLs in the folder of a URL and below."""
-    without_query = url.page.text.partition("?")[0]
-    return without_query[: without_query.rfind("/") + 1]
+def _enter_linked(opened: OpenStore, changes: UrlChanges, urls: Sequence[Url], collection: Collection) -> Recrawled:
+    """Make the known URLs due that some pages lead to."""
+    named, refused = NamedUrls(collection, opened.store, changes), list[str]()
+    ids = [id for url in urls for id in _linked(opened.store, named, url, collection.name, refused)]
+    return Recrawled(changes.recrawl(list(dict.fromkeys(ids))), 0, refused, changes.crawled)
 
 
 def _linked(store: Store, named: NamedUrls, url: Url, collection: str, refused: list[str]) -> list[int]:

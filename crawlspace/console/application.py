@@ -15,7 +15,7 @@ from jinja2 import Environment
 from crawlspace.console import guard
 from crawlspace.console.api.serving import add_api
 from crawlspace.console.console import Console
-from crawlspace.console.guard import LARGEST_FORM, SESSION, USER, Access, Guard, address_of
+from crawlspace.console.guard import FOR_PROGRAMS, LARGEST_FORM, SESSION, USER, Access, Guard, address_of
 from crawlspace.console.pages import collections, explorer, overview, search, url
 from crawlspace.console.public_search import HOME, PublicSearch
 from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Framed, Json, Route, View, refuse_role, status_of_error
@@ -207,7 +207,7 @@ _KEPT_HEADERS = frozenset({"allow", "www-authenticate", "retry-after"})
 def _error_page(request: web.Request, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> web.Response:
     kept = {name: value for name, value in (headers or {}).items() if name.lower() in _KEPT_HEADERS}
     sentence = sentence.strip()
-    if request.path.startswith(("/api/", "/content/", "/metrics")):
+    if request.path.startswith(FOR_PROGRAMS):
         body = sentence if sentence.startswith("{") else None
         response = web.Response(text=body, content_type="application/json") if body else web.json_response({"error": sentence})
         response.set_status(status)

@@ -36,6 +36,8 @@ class Console:
         self.snapshots = Snapshots(clock)
         self.passes = threading.Semaphore(1)
         """Of requests that read the links of all pages."""
+        self.long_work = threading.Semaphore()
+        """For what reads a whole collection for a program: one at a time."""
         self.audit_log = AuditLog(self.data_folder / "console-audit.jsonl", clock)
 
     def names(self) -> list[str]:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def start(console: Console, paths: CollectionPaths) -> Path:
         _remove_old_logs(folder)
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            subprocess.Popen(  # noqa: S603 - our own command, without a shell; the name is that of a folder
+            process = subprocess.Popen(  # noqa: S603 - our own command, without a shell; the name is that of a folder
                 [sys.executable, "-m", "scrapy", "crawl", paths.name],
                 cwd=console.project,
                 stdin=subprocess.DEVNULL,
@@ -56,6 +57,9 @@ def start(console: Console, paths: CollectionPaths) -> Path:
             os.close(file)
     except OSError as error:
         raise StoreError(f"the crawl cannot be started: {error.strerror}") from error
+    threading.Thread(
+        target=process.wait, name=f"crawl {process.pid}", daemon=True
+    ).start()  # else it stays as a zombie when it has ended
     return log
 
 

@@ -27,6 +27,8 @@ CSRF_HEADER = "X-CSRF-Token"
 LOGIN = "/login"
 OPEN_PATHS = ("/static/", "/live", "/ready")
 """Paths, or beginnings of them, that anybody may read."""
+FOR_PROGRAMS = ("/api/", "/content/", "/metrics", "/mcp")
+"""Beginnings of paths whose errors are JSON."""
 LARGEST_FORM = 4_000_000
 """Bytes of a request, such as a rule file that is saved."""
 
@@ -131,7 +133,7 @@ class Guard:
         if user is None and not self._is_for_everybody(request.path):
             response = _ask_for_login(request)
         elif request.method not in _READS and not await is_from_our_page(request, session):
-            raise web.HTTPForbidden(text=_NO_TOKEN if request.path.startswith("/api/") else _NOT_OUR_FORM)
+            raise web.HTTPForbidden(text=_NO_TOKEN if request.path.startswith(FOR_PROGRAMS) else _NOT_OUR_FORM)
         else:
             response = await handler(request)
         current = request[SESSION]
@@ -218,7 +220,7 @@ def is_in(address: str, networks: Sequence[Network]) -> bool:
 
 
 def _ask_for_login(request: web.Request) -> web.Response:
-    if request.path.startswith(("/api/", "/content/", "/metrics")):
+    if request.path.startswith(FOR_PROGRAMS):
         return web.json_response({"error": "log in, or send a token: Authorization: Bearer ..."}, status=401)
     target = quote(request.path_qs, safe="") if request.method in _READS else ""
     location = f"{LOGIN}?next={target}" if target else LOGIN

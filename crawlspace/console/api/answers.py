@@ -410,7 +410,31 @@ class DocumentAnswer(Struct):
 # --- plans, deletions, audits ----------------------------------------------------------------------------------------
 
 
-class PlanAnswer(Struct):
+class FieldExampleRow(Struct):
+    """A document whose field other extraction rules change."""
+
+    url: str
+    before: str
+    after: str
+
+
+class ChangedFieldRow(Struct):
+    """A field that other extraction rules change."""
+
+    changed: Annotated[int, Meta(description="documents")]
+    examples: Sequence[FieldExampleRow]
+
+
+class ExtractionNumbers(Struct):
+    """Documents that other extraction rules change."""
+
+    documents: int
+    checked: Annotated[int, Meta(description="those whose pages were read from the archive")]
+    changed: int
+    fields: Mapping[str, ChangedFieldRow]
+
+
+class PlannedAnswer(Struct):
     """What the next start would change, as `scrapy plan --json`."""
 
     changed: bool
@@ -432,7 +456,7 @@ class PlanAnswer(Struct):
     rules: Mapping[str, str]
     fields_changed: bool
     content_changed: bool
-    extraction: Annotated[Mapping[str, object] | None, Meta(description="documents that other extraction rules change")]
+    extraction: ExtractionNumbers | None
     hosts_without_addresses: Sequence[str]
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from crawlspace.console.api import answers as to
-from crawlspace.console.api import documents, reading
+from crawlspace.console.api import changing, documents, reading
 from crawlspace.console.api import parameters as of
 from crawlspace.console.api.operations import JSON, LINES, MARKDOWN, Operation, posts, reads
 from crawlspace.console.users import Role
 
 _OF_ONE = "/collections/{name}"
+_CONFLICT = (HTTPStatus.CONFLICT,)
 _ID = {"id": "the id of a document, as `search` gives it"}
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -97,5 +100,67 @@ OPERATIONS: tuple[Operation, ...] = (
         answers=to.ParkedAnswer,
         summary="List the documents that a sink refuses",
         path_parameters={"sink": "the name of a sink"},
+    ),
+    reads(
+        f"{_OF_ONE}/plan",
+        "get_plan",
+        changing.plan,
+        takes=of.NoParameters,
+        answers=to.PlannedAnswer,
+        summary="Show what the next start would change, because rules or settings are not as they were; one at a time",
+        errors=_CONFLICT,
+    ),
+    reads(
+        f"{_OF_ONE}/audit",
+        "audit_sinks",
+        changing.audit,
+        takes=of.AuditQuery,
+        answers=to.AuditAnswer,
+        summary="Compare the sinks with the stored state, document by document; one at a time",
+        errors=_CONFLICT,
+    ),
+    posts(
+        f"{_OF_ONE}/audit/repair",
+        "repair_sinks",
+        changing.repair,
+        takes=of.AuditQuery,
+        answers=to.AuditAnswer,
+        summary="Compare the sinks with the stored state, and send what is missing or outdated, delete what is extra",
+        errors=_CONFLICT,
+    ),
+    posts(
+        f"{_OF_ONE}/recrawl",
+        "recrawl_urls",
+        changing.recrawl_urls,
+        takes=of.RecrawlBody,
+        answers=to.DueAnswer,
+        summary="Have URLs fetched again before their time",
+        errors=_CONFLICT,
+    ),
+    posts(
+        f"{_OF_ONE}/add",
+        "add_urls",
+        changing.add_urls,
+        takes=of.AddBody,
+        answers=to.DueAnswer,
+        summary="Enter URLs by hand, if the rules admit them",
+    ),
+    posts(
+        f"{_OF_ONE}/crawl/start",
+        "start_crawl",
+        changing.start_crawl,
+        takes=of.NoParameters,
+        answers=to.CrawlAnswer,
+        summary="Start a crawl on the machine of the console",
+        errors=_CONFLICT,
+    ),
+    posts(
+        f"{_OF_ONE}/crawl/stop",
+        "stop_crawl",
+        changing.stop_crawl,
+        takes=of.NoParameters,
+        answers=to.CrawlAnswer,
+        summary="Ask the crawl on the machine of the console to end, as Ctrl-C does",
+        errors=_CONFLICT,
     ),
 )

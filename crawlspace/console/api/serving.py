@@ -16,7 +16,7 @@ from crawlspace.console.console import Console
 from crawlspace.console.guard import USER, address_of
 from crawlspace.console.routes import Asked, refuse_role
 from crawlspace.console.sending import send_lines
-from crawlspace.console.users import Role
+from crawlspace.console.users import Role, User
 from crawlspace.errors import UsageError
 
 DESCRIPTION = f"{BASE}/openapi.json"
@@ -48,10 +48,10 @@ class _OperationHandler:
         user = request[USER]
         refuse_role(user, operation.role)
         match = dict(request.match_info)
-        asked = Asked(self._console, user, request.path, match.pop("name", ""), match)
+        asked = Asked(self._console, user, request.path, address_of(request), match.pop("name", ""), match)
         values = await _body(request) if operation.method == "POST" else self._query(request)
         if self._is_action:
-            reply = await asyncio.to_thread(self._act, asked, values, address_of(request))
+            reply = await asyncio.to_thread(self._act, asked, values, user)
         else:
             reply = await asyncio.to_thread(operation.call, asked, values)
         if isinstance(reply, Lines):
@@ -60,11 +60,11 @@ class _OperationHandler:
             return _markdown(request, reply)
         return web.Response(body=await asyncio.to_thread(msgspec.json.encode, reply), content_type=JSON)
 
-    def _act(self, asked: Asked, values: object, address: str) -> Reply:
+    def _act(self, asked: Asked, values: object, user: User) -> Reply:
         details = values if isinstance(values, dict) else {}
         action = self._operation.name
         with self._console.audit_log.recorded(
-            asked.user, address, action=action, collection=asked.name, details=details
+            user, asked.address, action=action, collection=asked.name, details=details
         ) as entry:
             reply = self._operation.call(asked, values)
             entry.details = msgspec.to_builtins(reply) if isinstance(reply, msgspec.Struct) else {}

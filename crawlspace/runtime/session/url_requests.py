@@ -70,6 +70,28 @@ def recrawl(
     return Recrawled(made, named.entered if named is not None else 0, refused, changes.crawled)
 
 
+def enter(
+    paths: CollectionPaths, opened: OpenStore, changes: UrlChanges, urls: Iterable[Url], *, with_folders: bool = False
+) -> Recrawled:
+    """Enter URLs in source user if the rules admit them, or make them due now; with all that are known in their folders and below.
+
+    Raises ConfigError and StoreError.
+    """
+    wanted = dict.fromkeys(urls)
+    # those that are known before the others are entered
+    in_folders = [id for url in wanted if with_folders for id in changes.select(Selection(prefix=folder_of(url)))]
+    named = NamedUrls(load_collection(paths.name, paths.settings), opened.store, changes)
+    refused = list(named.refusals(wanted))
+    made = changes.recrawl(list(dict.fromkeys([*in_folders, *named.ids])))
+    return Recrawled(made, named.entered, refused, changes.crawled)
+
+
+def folder_of(url: Url) -> str:
+    """Return the beginning of all URLs in the folder of a URL and below."""
+    without_query = url.page.text.partition("?")[0]
+    return without_query[: without_query.rfind("/") + 1]
+
+
 def forget(
     paths: CollectionPaths, opened: OpenStore, changes: UrlChanges, urls: Iterable[Url], selection: Selection | None
 ) -> Forgotten:
