@@ -40,7 +40,7 @@ def run_scrapy(
     python: str = sys.executable,
 ) -> CompletedRun:
     """Run `scrapy args…` to its end. One that takes longer than `timeout` seconds is killed and fails the test."""
-    everything = _environment(env)
+    everything = environment(env)
     with tempfile.TemporaryDirectory() as folder:
         printed, errors = Path(folder, "stdout"), Path(folder, "stderr")
         for path in (printed, errors):
@@ -81,12 +81,12 @@ def start_scrapy(
     in its process before.
     """
     if IS_POSSIBLE:
-        return start_quickly(args, ROOT, _environment(env), output, first)
+        return start_quickly(args, ROOT, environment(env), output, first)
     assert first is None
-    return start_program([sys.executable, "-m", "scrapy", *args], output=output, cwd=ROOT, env=_environment(env))
+    return start_program([sys.executable, "-m", "scrapy", *args], output=output, cwd=ROOT, env=environment(env))
 
 
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+def environment(more: Mapping[str, str] | None) -> dict[str, str]:
     """The environment of the test without what would configure the crawler, and with `more`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CRAWLSPACE_", "SCRAPY_"))}
     return {**kept, "PYTHONIOENCODING": "utf-8", **(more or {})}

@@ -135,8 +135,9 @@ def served(
     access: Access | None = None,
     public: Sequence[str] = (),
     is_search_alone: bool = False,
+    add: Callable[[web.Application], None] = lambda _: None,
 ) -> Iterator[Browser]:
-    """Serve the console of a project, or its public search page alone; yield a browser that opens it."""
+    """Serve the console of a project, or its public search page alone; yield a browser that opens it. `add` adds routes."""
     console = Console(ProjectCollections(console_settings(project)), clock=clock or SystemClock(), project=ROOT)
     access = access or Access(Users(users or project.data / "console-users"), hosts=hosts)
     begun: Future[str] = Future()
@@ -144,6 +145,7 @@ def served(
 
     async def serve() -> web.AppRunner:
         app = (search_application if is_search_alone else application)(console, access, public)
+        add(app)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()

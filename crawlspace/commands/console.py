@@ -20,6 +20,7 @@ from scrapy.utils.conf import closest_scrapy_cfg
 
 from crawlspace.clock import SystemClock
 from crawlspace.console.application import application, search_application
+from crawlspace.console.assistants.extra import check_extra_of
 from crawlspace.console.console import Console
 from crawlspace.console.guard import Access, Network
 from crawlspace.console.users import ROLES, Role, Users
@@ -66,6 +67,13 @@ class Command(CollectionCommand):
             "--search", action="append", default=[], metavar="NAME", help="let everybody search this collection, at /find"
         )
         parser.add_argument("--search-bind", metavar="ADDRESS:PORT", help="serve that search page alone, there and not at /find")
+        parser.add_argument(
+            "--mcp",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="let assistants ask this collection at /mcp (needs crawlspace[mcp])",
+        )
         parser.add_argument("--https", action="store_true", help="a proxy in front of it serves https")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
@@ -136,6 +144,8 @@ def _serve(console: Console, users: Users, opts: argparse.Namespace) -> int:
             else "--search-bind needs --search NAME"
         )
     places = [_Served(application(console, access, () if opts.search_bind else opts.search), address, port, "The console")]
+    if opts.mcp:
+        _serve_assistants(places[0].app, console, opts.mcp)
     if opts.search_bind:
         place = _address(opts.search_bind)
         names = frozenset({*access.hosts, *([] if _is_any(place[0]) else [place[0]])})
@@ -143,6 +153,16 @@ def _serve(console: Console, users: Users, opts: argparse.Namespace) -> int:
     who = "nobody has to log in" if access.is_open else "users log in"
     asyncio.run(_run(places, tls, who))
     return 0
+
+
+def _serve_assistants(app: web.Application, console: Console, names: Sequence[str]) -> None:
+    """Let assistants ask collections. Raises ConfigError without the extra, UnknownCollection for a name that no collection has."""
+    check_extra_of("--mcp")
+    # they need the extra
+    from crawlspace.console.assistants.http import add_mcp  # noqa: PLC0415
+    from crawlspace.console.assistants.tools import AssistantTools  # noqa: PLC0415
+
+    add_mcp(app, AssistantTools(console.collections, names, console.clock))
 
 
 class _Served(NamedTuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, get_type_hints
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -26,11 +27,13 @@ Result = TypeVar("Result")
 
 def mcp_server(tools: AssistantTools) -> MCPServer[object]:
     """Return a server with these tools."""
-    server: MCPServer[object] = MCPServer("crawlspace", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING", subscriptions=False)
-    server.add_tool(_with_sentences(tools.list_collections), annotations=_READS)
-    server.add_tool(_with_sentences(tools.search), annotations=_READS)
-    server.add_tool(_with_sentences(tools.fetch), annotations=_READS)
-    server.add_tool(_with_sentences(tools.explain_url), annotations=_READS)
+    server: MCPServer[object] = MCPServer(
+        "crawlspace", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING", subscriptions=False
+    )
+    server.add_tool(_with_sentences(tools.list_collections), annotations=_READS, structured_output=True)
+    server.add_tool(_with_sentences(tools.search), annotations=_READS, structured_output=True)
+    server.add_tool(_with_sentences(tools.fetch), annotations=_READS, structured_output=True)
+    server.add_tool(_with_sentences(tools.explain_url), annotations=_READS, structured_output=True)
     return server
 
 
@@ -44,4 +47,10 @@ def _with_sentences(function: Callable[Parameters, Result]) -> Callable[Paramete
         except CrawlspaceError as error:
             raise ToolError(str(error)) from error
 
+    shown = inspect.signature(function, eval_str=True)
+    call.__annotations__ = get_type_hints(
+        function, include_extras=True
+    )  # resolved where they are written, for the schema of the SDK
+    del call.__wrapped__
+    setattr(call, "__signature__", shown)  # noqa: B010 - functions have it without a declaration
     return call

@@ -31,6 +31,8 @@ from crawlspace.text import quoted
 MOST_CHARACTERS = 50_000
 """Of the content of a document in one answer."""
 
+# The results of tools have no slots: the SDK would take these for defaults of their fields.
+
 
 @dataclass(frozen=True, slots=True)
 class NamedCollection:
@@ -41,7 +43,7 @@ class NamedCollection:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NamedCollections:
     collections: list[NamedCollection]
 
@@ -69,7 +71,7 @@ class Passage:
     parts: list[PassagePart] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Passages:
     results: list[Passage]
     total: int
@@ -77,7 +79,7 @@ class Passages:
     """Why a collection could not be searched."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FetchedText:
     """A document, or a part of one, as Markdown."""
 
@@ -108,7 +110,7 @@ class UrlAnswer:
     explanation: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UrlAnswers:
     answers: list[UrlAnswer]
 
