@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,3 +108,27 @@ def test_no_answer_is_outside_of_the_document(api: Api, name: str, mode: Generat
         )
 
     check()
+
+
+def test_a_generated_client_works(api: Api, tmp_path: Path) -> None:
+    """A program that openapi-python-client makes of the document, in a process of its own."""
+    (tmp_path / "openapi.json").write_text(json.dumps(document()), encoding="utf-8")
+    made = tmp_path / "client"
+    generator = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none"]
+    # its hooks would format the code
+    (tmp_path / "config.yml").write_text("post_hooks: []\n", encoding="utf-8")
+    paths = ["--path", str(tmp_path / "openapi.json"), "--output-path", str(made), "--config", str(tmp_path / "config.yml")]
+    run = subprocess.run([*generator, *paths], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    program = f"""
+from client import AuthenticatedClient
+from client.api.collections import explain_urls, get_status, search
+from client.models import ExplainBody
+with AuthenticatedClient(base_url={api.browser.base.rstrip("/")!r}, token={api.browser.headers["Authorization"].partition(" ")[2]!r}) as asked:
+    print(get_status.sync("demo", client=asked).index.documents)
+    print(search.sync("demo", client=asked, q="leave", filter_=["language=en"]).hits[0].title)
+    print(explain_urls.sync("demo", client=asked, body=ExplainBody(urls=[{api.start!r}])).explanations[0].reason)
+    print(get_status.sync("nope", client=asked).error)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.stdout.splitlines() == ["2", "Leave", "admitted", "there is no collection 'nope'"], run.stderr
