@@ -75,8 +75,9 @@ def _collection(ground: Ground, prepared: Path) -> BenchCollection:
     folder = ground.folder / "crawl"
     shutil.rmtree(folder, ignore_errors=True)
     files = BenchCollection(folder)
-    configuration = ground.configuration
-    files.write(**{**configuration, "rules": f"allow domain known.example.com\n{configuration['rules']}"})
+    of_site = ground.configuration
+    rules = f"allow domain known.example.com\n{of_site['rules']}"
+    files.write(start_urls=of_site["start_urls"], rules=rules, settings=of_site["settings"])
     files.store_file.parent.mkdir(parents=True)
     shutil.copy(prepared, files.store_file)
     return files
