@@ -164,7 +164,8 @@ class Crawl:
         """Addresses that may not be connected to."""
         self.sending, self.second_attempts = SendingTimes(), SecondAttempts()
         self.resolver = GuardedResolver(LoopNames(timeout_s=LONGEST_S)).for_one(self._guard)
-        sites = SimpleNamespace(settings=[SimpleNamespace(tls=tls)], of=lambda host, port: SimpleNamespace(tls=tls))
+        own = SimpleNamespace(tls=tls, max_file_bytes=None)
+        sites = SimpleNamespace(settings=[own], of=lambda host, port: own, at=lambda site: own)
         files = SimpleNamespace(converters=(), max_bytes=file_bytes)
         collection = SimpleNamespace(
             archive=SimpleNamespace(is_on=True),
@@ -201,7 +202,7 @@ class Crawl:
 
     async def fetch_page(self, url: str, **meta: Any) -> Response:
         """Fetch a URL of the frontier."""
-        return await self.fetch(url, **{STATE: SimpleNamespace(id=1)}, **meta)
+        return await self.fetch(url, **{STATE: SimpleNamespace(id=1, site="127.0.0.1:80")}, **meta)
 
 
 @contextmanager

@@ -300,7 +300,7 @@ async def test_a_request_is_not_sent_again_by_the_system_when_others_may_have_th
 
 async def test_the_latency_counts_from_the_writing() -> None:
     async with loopback([PAGE], with_session=True) as (server, crawl):
-        request = Request(server.url(), meta={STATE: SimpleNamespace(id=1)})
+        request = Request(server.url(), meta={STATE: SimpleNamespace(id=1, site="127.0.0.1:80")})
         await crawl.fetch(request)
         assert 0.0 < request.meta["download_latency"] < 30.0
 
