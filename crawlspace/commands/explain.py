@@ -11,7 +11,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, print_json
 from crawlspace.runtime.components.explanation_text import decision_lines, known_lines
-from crawlspace.runtime.session.url_explanations import explain_urls
+from crawlspace.runtime.session.url_details import explain_urls
 
 
 class Command(CollectionCommand):

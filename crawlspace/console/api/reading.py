@@ -21,7 +21,7 @@ from crawlspace.console.routes import Asked, NoSuchThing
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.runtime.session.collection_status import collection_status
 from crawlspace.runtime.session.paths import CollectionPaths
-from crawlspace.runtime.session.url_explanations import explain_urls
+from crawlspace.runtime.session.url_details import explain_urls
 from crawlspace.runtime.session.url_listing import UrlFilter, listed_urls
 from crawlspace.text import quoted
 

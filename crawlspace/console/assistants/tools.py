@@ -25,7 +25,7 @@ from crawlspace.runtime.session.documents import stored_document
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.runtime.session.project import ProjectCollections
 from crawlspace.runtime.session.searching import search, without_marks
-from crawlspace.runtime.session.url_explanations import explain_urls
+from crawlspace.runtime.session.url_details import explain_urls
 from crawlspace.text import quoted
 
 MOST_CHARACTERS = 50_000

@@ -20,8 +20,7 @@ from crawlspace.errors import StoreError, UsageError
 from crawlspace.model import State, UrlState
 from crawlspace.runtime.components.archived_responses import archived_html, decoded_body
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
-from crawlspace.runtime.session.url_details import sent_documents, stored_document, stored_response, type_of
-from crawlspace.runtime.session.url_explanations import explain_urls
+from crawlspace.runtime.session.url_details import explain_urls, sent_documents, stored_document, stored_response, type_of
 from crawlspace.runtime.session.url_requests import forget, recrawl
 from crawlspace.text import cut
 
@@ -63,13 +62,13 @@ def show(asked: Asked) -> View:
             "was_crawled": opened is not None,
             "has_stored": state is not None and state.archived is not None,
             "has_document": state is not None and state.checksum is not None,
-            **({} if opened is None else _Parts(asked, paths, collection, opened, answer).of(part)),
+            **({} if opened is None else _UrlParts(asked, paths, collection, opened, answer).of(part)),
         }
     return View("url.html", shown)
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _UrlParts:
     """The parts of the page that are read only when they are wanted."""
 
     asked: Asked

@@ -1,15 +1,19 @@
-"""What is known about one URL beside its explanation: its document, its stored page, and the form in which each sink gets the document."""
+"""What is known about a URL: its explanation, its document, its stored page, and the form in which each sink gets the document."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection as AnyOf
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from crawlspace.admin.explain import Explanation, Question, explain
 from crawlspace.archive.reader import StoredResponse
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection
 from crawlspace.config.sinks import SQLITE, SinkOptions, SinkSettings
+from crawlspace.crawl.startup import build_space
 from crawlspace.document import Document, IndexOrder, Op, essence
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
@@ -18,7 +22,31 @@ from crawlspace.index.orders import written_document
 from crawlspace.index.sink import index_place
 from crawlspace.index.solr.documents import pushed
 from crawlspace.model import UrlState
-from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader, lost_documents
+from crawlspace.status import Status
+
+
+def explain_urls(
+    questions: Iterable[Question], paths: CollectionPaths, collection: Collection, *, opened: OpenStore | None, clock: Clock
+) -> Iterator[Explanation]:
+    """Yield the explanation of each URL, by the rules on disk. `opened` is None for a collection that was never crawled.
+
+    Raises UsageError for an invalid address or page, and StoreError.
+    """
+    space = build_space(collection)
+    for question in questions:
+        answer = explain(question, collection, space=space, store=None if opened is None else opened.store, clock=clock)
+        yield answer if opened is None else _with_index(answer, paths, opened)
+
+
+def _with_index(answer: Explanation, paths: CollectionPaths, opened: OpenStore) -> Explanation:
+    """Return an explanation with what the index has of the URL."""
+    if answer.known is None or not answer.known.state.indexed:
+        return answer
+    state = answer.known.state
+    with lost_documents(paths, opened) as lost:
+        text_status = lost.text_status(state.url) if state.status == Status.UNREADABLE_FILE else ""
+        return replace(answer, known=replace(answer.known, lost=lost.is_lost(state.url), text_status=text_status))
 
 
 def stored_response(paths: CollectionPaths, opened: OpenStore, state: UrlState) -> StoredResponse | None:
