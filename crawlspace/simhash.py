@@ -26,7 +26,10 @@ MIN_WORDS = 100
 _WORDS_OF_ONE_CHANGE = {3: 500, 6: 100}
 """By distance, of how many words one may differ."""
 _COUNTERS = 128
-_MOST_WORDS = (1 << 32) - 1
+_MOST_WORDS = (1 << 24) - 1
+EPOCHS = 256
+"""A signature has room for so many numbers of an epoch."""
+_EPOCH = 11
 _CACHED_WORDS = 1 << 16
 
 _BANDS = ((41, 23, 2, 1), (20, 21, 1, 0), (0, 20, 1, 0))
@@ -72,7 +75,17 @@ def signature_of(text: str, *, title: str | None = None, cut_off: int = 0) -> by
             simhash |= (2 * ((column >> bit) & ones).bit_count() > pairs) << (8 * place + bit)
     counted = Counter(joined[15::16])
     sketch = [counted[n] - counted[n + _COUNTERS] & 0xFF for n in range(_COUNTERS)]
-    return simhash.to_bytes(8, "little") + min(len(words), _MOST_WORDS).to_bytes(4, "little") + bytes(sketch)
+    return simhash.to_bytes(8, "little") + min(len(words), _MOST_WORDS).to_bytes(3, "little") + b"\0" + bytes(sketch)
+
+
+def in_epoch(signature: bytes, epoch: int) -> bytes:
+    """Return a signature with the number of an epoch, so that it differs from those of others. Which texts are near does not depend on it."""
+    return signature[:_EPOCH] + bytes([epoch]) + signature[_EPOCH + 1 :]
+
+
+def epoch_of(signature: bytes) -> int:
+    """Return the number of the epoch that a signature was made in."""
+    return signature[_EPOCH]
 
 
 def words_of(text: str) -> list[str]:
@@ -94,7 +107,7 @@ def is_near(one: bytes, other: bytes, within: int) -> bool:
 
 def _has_few_changes(one: bytes, other: bytes, words_of_one: int) -> bool:
     """Return whether at most one word of that many seems to differ."""
-    sizes = int.from_bytes(one[8:12], "little"), int.from_bytes(other[8:12], "little")
+    sizes = int.from_bytes(one[8:_EPOCH], "little"), int.from_bytes(other[8:_EPOCH], "little")
     # twice the number of words that differ: those that only one has, and the difference of the sizes
     most = 2 * max(sizes) // words_of_one
     most_squares = 4 * max(sizes) // words_of_one
@@ -119,12 +132,12 @@ def number_of(signature: bytes) -> int:
 
 def bands(signature: bytes) -> tuple[int, ...]:
     """Return the three values under which a signature is looked up."""
-    return _bands_in(signature, _class_of(int.from_bytes(signature[8:12], "little")))
+    return _bands_in(signature, _class_of(int.from_bytes(signature[8:_EPOCH], "little")))
 
 
 def probes(signature: bytes, within: int) -> Iterator[int]:
     """Yield the values of which the signature of every near duplicate at that distance has one among its `bands`."""
-    words = int.from_bytes(signature[8:12], "little")
+    words = int.from_bytes(signature[8:_EPOCH], "little")
     words_of_one = _WORDS_OF_ONE_CHANGE[within]
     # Sizes differ by two words of so many at most, see `_has_few_changes`.
     least, most = words - 2 * words // words_of_one, words * words_of_one // (words_of_one - 2)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from crawlspace.model import UrlState
-from crawlspace.simhash import is_near
-from crawlspace.state.near_duplicates import NEAR_META
+from crawlspace.simhash import in_epoch, is_near
+from crawlspace.state.near_duplicates import NEAR_EPOCH_META, NEAR_META
 from crawlspace.state.store import Store
 
 
@@ -41,8 +41,13 @@ class Displacements:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._within = int(store.get_meta(NEAR_META) or 0)
+        self._epoch = int(store.get_meta(NEAR_EPOCH_META) or 0)
         self._gathered = _Displaced()
         self._written = _Displaced()
+
+    def in_epoch(self, simhash: bytes | None) -> bytes | None:
+        """Return the signature of a page as it is recorded: it differs from one that was recorded before the setting changed."""
+        return None if simhash is None else in_epoch(simhash, self._epoch)
 
     def is_beyond(self, state: UrlState, after: UrlState, *, room: int) -> bool:
         """Return whether the URL's document would be displaced beyond `room` displacements, unrecorded ones included.

@@ -114,6 +114,7 @@ class OutcomePolicy:
         where a page redirects to that has a document, or that such URLs wait for. An outcome that is not trusted yet is marked
         (`Outcome.doubted`).
         """
+        outcome.simhash = self._displacements.in_epoch(outcome.simhash)
         health = self._healths.get(state.site) or self._read(state.site)
         now = self._clock.now()
         holder = document_holder(state, folded) if target is not None else state
@@ -224,6 +225,7 @@ class OutcomePolicy:
 
     def rebuild(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
         """Return the same for an outcome rebuilt from a stored response, which is no evidence about the site."""
+        outcome.simhash = self._displacements.in_epoch(outcome.simhash)
         transition = rebuilt(state, advance(state, outcome, policy=policy, now=int(self._clock.now())))
         return self._within_limit(state, outcome, transition, canonical)
 

@@ -32,7 +32,7 @@ from crawlspace.rules.loosened import Checks
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.metadata import damaged
-from crawlspace.state.near_duplicates import NEAR_META
+from crawlspace.state.near_duplicates import use_distance
 from crawlspace.state.store import MetaStore, Store
 
 CONTENT = "content_hash"
@@ -208,9 +208,7 @@ def _apply_content(store: Store, collection: Collection) -> None:
 
 def use_near_duplicates(store: MetaStore, collection: Collection) -> None:
     """Store the distance of near duplicates, for all that change documents from now on."""
-    distance = str(collection.content.near_duplicates)
-    if (store.get_meta(NEAR_META) or "0") != distance:
-        store.set_meta(NEAR_META, distance)
+    use_distance(store, collection.content.near_duplicates)
 
 
 class AppliedRules(NamedTuple):

@@ -5,6 +5,10 @@ they never represent the group while it has a page with its own text. The checks
 text becomes the representative, the group gets the name of that text: `regroup` finds out, and moves the pages of a text from one group to
 another. Texts that are not near the new representative leave; each may be near that of another group, or has a group of its own from then on.
 
+Each change of the setting begins an epoch. When a page is recorded for the first time in one, it leaves its group if it is not near that any
+more, and a text that names a group may join another one. So the signature of a page has the number of the epoch in which it was recorded, and
+that of a leading text the number of the one in which no other leading text was found to be near.
+
 A text with a signature (`crawlspace/simhash.py`) that names a group is a leading text; stores find these by the bands of their simhashes. A new
 text joins the group with the smallest distance, then with the smallest checksum. A band has a limited number of texts, for on a site with one
 template very many have close simhashes. It never joins two groups together: recording a page deletes one document at most, as if it were equal.
@@ -15,10 +19,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple, Protocol
 
-from crawlspace.simhash import is_near
+from crawlspace.simhash import EPOCHS, epoch_of, in_epoch, is_near
+from crawlspace.state.store import MetaStore
 
 NEAR_META = "near_duplicates"
 """The name of the distance of the setting among the metadata of a store; absent: 0."""
+NEAR_EPOCH_META = "near_duplicates_epoch"
+"""The name of the number of the epoch; absent: 0."""
 MOST_NEAR = 500
 """Pages that a group takes in with other texts, and pages with its own up to which another text may represent it: moving them takes time."""
 
@@ -57,6 +64,9 @@ class NearGroups(LeadingTexts, Protocol):
     def near_pages(self, group: bytes) -> list[NearPage]:
         """Return the pages of a group with another text than its own, in any order."""
 
+    def epoch(self) -> int:
+        """Return the number of the present epoch."""
+
     def lead(self, text: bytes, signature: bytes | None) -> None:
         """Make a text a leading one; None: it is none any more."""
 
@@ -79,6 +89,13 @@ class NearGroups(LeadingTexts, Protocol):
         """Move the pages with a text to another group, with the alternates of these pages."""
 
 
+def use_distance(store: MetaStore, within: int) -> None:
+    """Store the distance of the setting, for all that change documents from now on; another one than before begins an epoch."""
+    if (store.get_meta(NEAR_META) or "0") != str(within):
+        store.set_meta(NEAR_EPOCH_META, str((int(store.get_meta(NEAR_EPOCH_META) or 0) + 1) % EPOCHS))
+        store.set_meta(NEAR_META, str(within))
+
+
 def leading_text(groups: LeadingTexts, signature: bytes, within: int, *, but: bytes | None = None) -> bytes | None:
     """Return the leading text next to a signature: that whose group the text would join."""
     for _, text in sorted(groups.leading(signature, within)):
@@ -88,17 +105,33 @@ def leading_text(groups: LeadingTexts, signature: bytes, within: int, *, but: by
     return None
 
 
+def joined_text(groups: LeadingTexts, text: bytes, signature: bytes, within: int) -> bytes | None:
+    """Return the leading text whose group a text would join; itself if it is a leading one, unless that was in an earlier epoch."""
+    led = groups.signature(text)
+    is_earlier = led is not None and epoch_of(led) != epoch_of(signature)
+    return leading_text(groups, signature, within, but=text if is_earlier else None)
+
+
 def regroup(groups: NearGroups, ids: Iterable[int], touched: Iterable[bytes], within: int) -> None:
     """Update the groups of near duplicates after a change of pages.
 
     `ids` are the URLs that were changed, or are alternates of others than before; `touched` are the groups which any URL has left or joined.
     """
     concerned = {group for group in touched if groups.signature(group) is not None}
+    epoch = groups.epoch()
+    leaving: list[_Leaving] = []
+    left: set[bytes] = set()
     for id in sorted(ids):
         if (found := groups.page(id)) is None:
             continue
         group, page = found
         text = page.checksum
+        if page.simhash is not None and within and epoch_of(page.simhash) == epoch:
+            others = _leave_earlier(groups, group, text, page.simhash, within)
+            leaving += others
+            left.update(other for other, _ in others)
+        if text in left:
+            continue
         if group != text or groups.signature(text) is not None:
             concerned.add(group)
             continue
@@ -106,26 +139,49 @@ def regroup(groups: NearGroups, ids: Iterable[int], touched: Iterable[bytes], wi
         if into is None and page.simhash is not None and within:
             into = leading_text(groups, page.simhash, within)
             if into is None:
-                groups.lead(text, page.simhash)
+                groups.lead(text, in_epoch(page.simhash, epoch))
         if into is not None:
             groups.move(text, text, into)
             concerned.add(into)
-    leaving = [text for group in sorted(concerned) for text in _elect(groups, group, within)]
+    leaving += [text for group in sorted(concerned) for text in _elect(groups, group, within, epoch)]
     seen: set[bytes] = set()
     while leaving:
         text, signature = leaving.pop(0)
+        if groups.signature(text) is not None or groups.group_of(text) is not None:
+            continue  # it has a group since
         into = None
         if signature is not None and within and text not in seen:
             into = leading_text(groups, signature, within, but=text)
         seen.add(text)
         if into is not None:
             groups.move(text, text, into)
-            leaving += _elect(groups, into, within)
+            leaving += _elect(groups, into, within, epoch)
         elif signature is not None and within:
-            groups.lead(text, signature)
+            groups.lead(text, in_epoch(signature, epoch))
 
 
-def _elect(groups: NearGroups, group: bytes, within: int) -> list[tuple[bytes, bytes | None]]:
+_Leaving = tuple[bytes, bytes | None]
+"""A text that leaves a group, with its signature."""
+
+
+def _leave_earlier(groups: NearGroups, group: bytes, text: bytes, signature: bytes, within: int) -> list[_Leaving]:
+    """Return the texts that leave a group because a page was recorded in this epoch, whose text and signature are given.
+
+    If that text led the group in an earlier epoch, it leads it no more, and all others leave. If it is not near the leading one any more, it leaves.
+    """
+    led = groups.signature(group)
+    if led is None or (epoch_of(led) == epoch_of(signature) if group == text else is_near(led, signature, within)):
+        return []
+    leaving: list[_Leaving] = [(text, signature)]
+    if group == text:
+        groups.lead(text, None)
+        leaving = sorted({page.checksum: page.simhash for page in groups.near_pages(group)}.items())
+    for other, _ in leaving:
+        groups.move(other, group, other)
+    return leaving
+
+
+def _elect(groups: NearGroups, group: bytes, within: int, epoch: int) -> list[_Leaving]:
     """Name a group after the text of the page that represents it; return the texts that leave it, with their signatures."""
     signature = groups.signature(group)
     if signature is None:
@@ -133,7 +189,7 @@ def _elect(groups: NearGroups, group: bytes, within: int) -> list[tuple[bytes, b
     near = groups.near_pages(group)
     own = groups.first_of_host(group, None)
     if not near:
-        if own is None:
+        if own is None or not within:  # turned off, the page may have no signature any more
             groups.lead(group, None)
         return []
     winner = _winner(groups, group, near)
@@ -145,12 +201,14 @@ def _elect(groups: NearGroups, group: bytes, within: int) -> list[tuple[bytes, b
         texts.add(group)
         signatures[group] = signature
     chosen = signatures.get(winner.checksum) if within else None
+    if chosen is not None and epoch_of(signature) != epoch and leading_text(groups, chosen, within, but=group) is not None:
+        chosen = None  # it may join a group that it was not near before
     groups.lead(group, None)
-    leaving: list[tuple[bytes, bytes | None]] = []
+    leaving: list[_Leaving] = []
     for text in sorted(texts, key=lambda text: (text != winner.checksum, text)):
         its = signatures.get(text)
         if chosen is not None and text == winner.checksum:
-            groups.lead(text, chosen)
+            groups.lead(text, in_epoch(chosen, epoch))
             groups.move(text, group, text)
         elif chosen is not None and its is not None and is_near(chosen, its, within):
             groups.move(text, group, winner.checksum)

@@ -9,9 +9,10 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Held, State
+from crawlspace.simhash import in_epoch
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.duplicates import held_checksum
-from crawlspace.state.near_duplicates import MOST_IN_BAND, NEAR_META
+from crawlspace.state.near_duplicates import MOST_IN_BAND, NEAR_EPOCH_META, NEAR_META, use_distance
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, full, key, short
 
@@ -254,6 +255,63 @@ def test_an_unchanged_page_keeps_its_signature(known: Known, store: Store) -> No
     known.acknowledge_all()
     known.record(Change(structs.replace(known.get(A), fetched_at=NOW)), Change(structs.replace(known.get(B), fetched_at=NOW)))
     assert (known.get(B).simhash, groups(store), known.orders()) == (signature("2"), {A: [B]}, [])
+
+
+# distance, then steps; again, with another distance -> groups, orders of the last step
+CHANGED: list[tuple[str, list[tuple[int, list[Step]]], dict[str, list[str]], list[tuple[str, str]]]] = [
+    ("a wider one", [(3, [pages(a="0", b="4")]), (6, [pages(a="0"), pages(b="4")])], {A: [B]}, []),
+    ("the one that represents the group comes last", [(3, [pages(a="0", b="4")]), (6, [pages(b="4")])], {A: [B]}, [("delete", B), ("push", A)]),
+    ("none was recorded since", [(3, [pages(a="0", b="4")]), (6, [pages(d="far")])], {A: [], B: [], D: []}, [("push", D)]),
+    ("the duplicates come along", [(3, [pages(a="0", b="6", c="9")]), (6, [pages(a="0")])], {A: [B], C: []}, [("delete", B), ("push", A), ("push", C)]),
+    ("those that are near only the former one", [(3, [pages(a="0", c="6", d="9")]), (6, [pages(c="6")])], {A: [C], D: []}, [("delete", C), ("push", A), ("push", D)]),
+    ("a narrower one", [(6, [pages(a="0", b="4", c="3")]), (3, [pages(b="4")])], {A: [C], B: []}, [("push", A), ("push", B)]),
+    ("the representative is recorded", [(6, [pages(a="0", b="4", c="3")]), (3, [pages(a="0")])], {A: [C], B: []}, [("push", A), ("push", B)]),
+    ("those that leave are near each other", [(6, [pages(a="0", b="4", c="6")]), (3, [pages(c="6"), pages(b="4")])], {A: [], B: [C]}, [("delete", C), ("push", A), ("push", B)]),
+    ("another page with the text that leaves", [(6, [pages(a="0", b="4")]), (3, [pages(b="4", d="4")])], {A: [], B: [D]}, [("push", A), ("push", B)]),
+    ("off and on", [(3, [pages(a="0", b="4")]), (0, [pages(d="far")]), (6, [pages(b="4"), pages(a="0")])], {A: [B], D: []}, [("push", A)]),
+    ("off, and others are recorded first", [(3, [pages(a="0")]), (0, [pages(a="0")]), (3, [pages(b="2")])], {A: [], B: []}, [("push", B)]),
+    ("there and back", [(6, [pages(a="0", b="4")]), (3, [pages(a="0")]), (6, [pages(b="4")])], {A: [B]}, [("delete", B), ("push", A)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("title", "settings", "expected", "orders"), CHANGED, ids=[row[0] for row in CHANGED])
+def test_with_another_setting_groups_change_as_pages_are_recorded(
+    known: Known,
+    store: Store,
+    title: str,
+    settings: list[tuple[int, list[Step]]],
+    expected: dict[str, list[str]],
+    orders: list[tuple[str, str]],
+) -> None:
+    known.discover(A, B, C, D)
+    for within, steps in settings:
+        use_distance(store, within)
+        for step in steps:
+            known.acknowledge_all()
+            changes = step(known)
+            for change in changes:
+                change.state.simhash = signed(store, change.state.simhash) if within else None
+            known.record(*changes)
+    assert groups(store) == expected
+    assert store.counts().indexed == len(expected)
+    assert sorted(known.orders()) == sorted(orders)
+
+
+def signed(store: Store, signature: bytes | None) -> bytes | None:
+    """Return a signature as a crawl records it."""
+    return None if signature is None else in_epoch(signature, int(store.get_meta(NEAR_EPOCH_META) or 0))
+
+
+def test_with_another_setting_documents_lost_to_near_ones_are_counted(known: Known, store: Store) -> None:
+    use_distance(store, 3)
+    known.discover(A, B)
+    known.record(*pages(a="0", b="4")(known))
+    use_distance(store, 6)
+    (change,) = pages(b="4")(known)
+    after = change.state
+    after.simhash = signed(store, after.simhash)
+    assert store.is_duplicate(after.id, checksum=after.checksum or b"", canonical=None, simhash=after.simhash)
+    assert known.record(change).displaced == 1
 
 
 def test_groups_after_the_setting_was_turned_off(known: Known, store: Store) -> None:

@@ -171,6 +171,7 @@ class Groups:
         for group in (row.grp, into):
             if group not in self._touched:
                 self._touched |= self._read([group])
+        self._unmark_alone(into)
         self.leave(row.grp, row.id, row.canonical)
         self.join(into, row.id, key=row.key, canonical=row.canonical)
         self._moved |= {row.grp, into}
@@ -179,6 +180,13 @@ class Groups:
         for group, key in ((row.grp, row.canonical), (into, row.canonical), (into, row.key)):
             if key is not None:
                 self._db.execute(_NAME, (group, key))
+
+    def _unmark_alone(self, checksum: bytes) -> None:
+        """Note that the only member of a group, which may be marked as its representative already, gets others: `settle` decides."""
+        group = self._touched[checksum]
+        for id in group.joined if len(group.joined) == 1 and group.few() == group.joined else ():
+            unmarked = self._db.execute("UPDATE url SET indexed = 0 WHERE id = ? AND indexed RETURNING site", (id,))
+            self._tally.documents.subtract(site for (site,) in unmarked)
 
     def is_alone(self, checksum: bytes, id: int) -> bool:
         """Return whether a URL joined a group as its only member: then its row can be written as the representative's at once."""

@@ -9,7 +9,15 @@ from collections.abc import Collection, Iterable
 import apsw
 
 from crawlspace.simhash import bands, number_of, probes
-from crawlspace.state.near_duplicates import MOST_IN_BAND, MOST_NEAR, NEAR_META, NearPage, leading_text
+from crawlspace.state.near_duplicates import (
+    MOST_IN_BAND,
+    MOST_NEAR,
+    NEAR_EPOCH_META,
+    NEAR_META,
+    NearPage,
+    joined_text,
+    leading_text,
+)
 from crawlspace.state.sqlite.duplicates import Groups, MovedUrl
 from crawlspace.state.sqlite.schema import IS_NEAR, NAMES_A_PAGE
 from crawlspace.state.sqlite.transaction import Tally, blobs, integers
@@ -17,6 +25,7 @@ from crawlspace.state.sqlite.transaction import Tally, blobs, integers
 _PAGE = "SELECT url.id, url.checksum, url.simhash, url.named, url.rank, site.host"
 _IS_PAGE = f"(alternate = 0 OR {IS_NEAR})"
 _ALL = (1 << 64) - 1
+_META = "SELECT value FROM meta WHERE name = ?"
 _MOVED = "SELECT id, key, canonical, site, indexed, grp, checksum"
 
 
@@ -28,7 +37,7 @@ class SqliteNearTexts:
 
     def within(self) -> int:
         """Return the distance of the setting."""
-        return int(self._db.execute("SELECT value FROM meta WHERE name = ?", (NEAR_META,)).get or 0)
+        return int(self._db.execute(_META, (NEAR_META,)).get or 0)
 
     def signature(self, text: bytes) -> bytes | None:
         found: bytes | None = self._db.execute("SELECT signature FROM near_text WHERE checksum = ?", (text,)).get
@@ -69,6 +78,9 @@ class SqliteNearGroups(SqliteNearTexts):
         super().__init__(db)
         self._groups = groups
         self._tally = tally
+
+    def epoch(self) -> int:
+        return int(self._db.execute(_META, (NEAR_EPOCH_META,)).get or 0)
 
     def leading_of(self, texts: Collection[bytes]) -> list[bytes]:
         """Return those of the texts that are leading ones."""
@@ -152,9 +164,11 @@ def near_text(db: apsw.Connection, simhash: bytes) -> bytes | None:
     return leading_text(texts, simhash, within) if within else None
 
 
-def is_near_duplicate(db: apsw.Connection, id: int, simhash: bytes) -> bool:
-    """Return whether a text would join a group that another URL represents."""
-    text = near_text(db, simhash)
+def is_near_duplicate(db: apsw.Connection, id: int, checksum: bytes, simhash: bytes) -> bool:
+    """Return whether the text of a URL would join a group that another one represents."""
+    texts = SqliteNearTexts(db)
+    within = texts.within()
+    text = joined_text(texts, checksum, simhash, within) if within else None
     if text is None:
         return False
     return not db.execute("SELECT indexed FROM url WHERE id = ? AND grp = ?", (id, text)).get

@@ -197,7 +197,7 @@ def is_duplicate(db: apsw.Connection, id: int, *, checksum: bytes, canonical: in
         " OR EXISTS (SELECT 1 FROM url INDEXED BY url_key WHERE key = ? AND checksum IS NOT NULL AND canonical IS NULL)",
         (checksum, id, canonical),
     )
-    return bool(found.get) or (simhash is not None and is_near_duplicate(db, id, simhash))
+    return bool(found.get) or (simhash is not None and is_near_duplicate(db, id, checksum, simhash))
 
 
 def lost_links(db: apsw.Connection, ids: Collection[int]) -> set[int]:

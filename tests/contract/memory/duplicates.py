@@ -26,7 +26,7 @@ from crawlspace.state.duplicates import (
     stays_in_index,
     stored_checksum,
 )
-from crawlspace.state.near_duplicates import MOST_IN_BAND, MOST_NEAR, NearPage, leading_text, regroup
+from crawlspace.state.near_duplicates import MOST_IN_BAND, MOST_NEAR, NearPage, joined_text, leading_text, regroup
 from tests.contract.memory.outbox import MemoryOutbox
 
 _Texts = tuple[str, str, list[Part]]
@@ -50,7 +50,10 @@ class Before:
 class MemoryNearGroups:
     """Near duplicates: see `NearGroups`. Everything is looked for among all rows."""
 
-    def __init__(self, rows: Mapping[int, UrlState], with_key: Callable[[int], Iterable[UrlState]]) -> None:
+    def __init__(
+        self, rows: Mapping[int, UrlState], with_key: Callable[[int], Iterable[UrlState]], epoch: Callable[[], int]
+    ) -> None:
+        self.epoch = epoch
         self._rows = rows
         self._with_key = with_key
         self.leading_texts: dict[bytes, bytes] = {}
@@ -155,12 +158,13 @@ class MemoryDuplicates:
         *,
         outbox: MemoryOutbox,
         within: Callable[[], int],
+        epoch: Callable[[], int],
     ) -> None:
         self._rows = rows
         self._with_key = with_key
         self._outbox = outbox
         self._within = within
-        self._near = MemoryNearGroups(rows, with_key)
+        self._near = MemoryNearGroups(rows, with_key, epoch)
         self._group: dict[int, bytes] = {}
         self._rankings: dict[bytes, GroupRanking] = {}
         self._documents: dict[int, Document] = {}
@@ -195,9 +199,9 @@ class MemoryDuplicates:
     def leading_text(self, simhash: bytes) -> bytes | None:
         return leading_text(self._near, simhash, self._within())
 
-    def has_near(self, simhash: bytes, id: int) -> bool:
-        """Whether another URL represents the group that a text with this signature would join."""
-        text = self.leading_text(simhash)
+    def has_near(self, checksum: bytes, simhash: bytes, id: int) -> bool:
+        """Whether another URL represents the group that a text would join."""
+        text = joined_text(self._near, checksum, simhash, self._within())
         return text is not None and self._rankings[text].representative != id
 
     def document(self, id: int) -> Document | None:

@@ -20,7 +20,7 @@ from crawlspace.state.depths import leads_again
 from crawlspace.state.due_times import at_once
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.lifecycle import excluded, unindexed
-from crawlspace.state.near_duplicates import NEAR_META
+from crawlspace.state.near_duplicates import NEAR_EPOCH_META, NEAR_META
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
@@ -59,7 +59,11 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         self._sites: defaultdict[str, set[int]] = defaultdict(set)
         self._outbox = MemoryOutbox(sinks)
         self._groups = MemoryDuplicates(
-            self._urls, self._with_key, outbox=self._outbox, within=lambda: int(self.get_meta(NEAR_META) or 0)
+            self._urls,
+            self._with_key,
+            outbox=self._outbox,
+            within=lambda: int(self.get_meta(NEAR_META) or 0),
+            epoch=lambda: int(self.get_meta(NEAR_EPOCH_META) or 0),
         )
         self._inheritance = MemoryInheritance(self._urls, self._with_key, self._links)
         self._last_id = 0
@@ -195,7 +199,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None, simhash: bytes | None = None) -> bool:
         if canonical is not None and canonical_page(self._with_key(canonical)) is not None:
             return True
-        if simhash is not None and self._groups.has_near(simhash, id):
+        if simhash is not None and self._groups.has_near(checksum, simhash, id):
             return True
         return self._groups.has_other(checksum, id)
 

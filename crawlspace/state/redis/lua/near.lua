@@ -25,6 +25,12 @@ end
 
 function near.within() return tonumber(call("HGET", keys.meta, "near_duplicates") or 0) or 0 end
 
+function near.epoch() return tonumber(call("HGET", keys.meta, "near_duplicates_epoch") or 0) or 0 end
+
+function near.epoch_of(signature) return string.byte(signature, 12) end
+
+function near.in_epoch(signature, epoch) return string.sub(signature, 1, 11) .. string.char(epoch) .. string.sub(signature, 13) end
+
 function near.of(id)
   if near.groups[id] == nil then
     if near.has_any == nil then near.has_any = call("EXISTS", keys.near) == 1 end
@@ -63,7 +69,7 @@ end
 
 function near.words_of(signature)
   local words = 0
-  for n = 12, 9, -1 do words = words * 256 + string.byte(signature, n) end
+  for n = 11, 9, -1 do words = words * 256 + string.byte(signature, n) end
   return words
 end
 
@@ -198,6 +204,13 @@ function near.leading_text(signature, within, but)
     if not near.is_full(one[2]) then return one[2] end
   end
   return nil
+end
+
+-- As `joined_text`.
+function near.joined_text(text, signature, within)
+  local led = near.signature(text)
+  local is_earlier = led and near.epoch_of(led) ~= near.epoch_of(signature)
+  return near.leading_text(signature, within, is_earlier and text or nil)
 end
 
 function near.group_of(text)
@@ -355,14 +368,40 @@ function near.move(text, group, into, remember)
   end
 end
 
+-- As `_leave_earlier`.
+function near.leave_earlier(group, text, signature, within, remember)
+  local led = near.signature(group)
+  if not led then return {} end
+  if group ~= text then
+    if near.is_near(led, signature, within) then return {} end
+    near.move(text, group, text, remember)
+    return {{text, signature}}
+  end
+  if near.epoch_of(led) == near.epoch_of(signature) then return {} end
+  local texts, signatures = {}, {}
+  for _, id in ipairs(near.pages(group)) do
+    local other, its = rows[id][CHECKSUM], rows[id][SIMHASH]
+    if signatures[other] == nil then texts[#texts + 1] = other end
+    signatures[other] = its and #its == near.SIZE and its or false
+  end
+  near.lead(text)
+  table.sort(texts, near.is_less)
+  local leaving = {}
+  for _, other in ipairs(texts) do
+    near.move(other, group, other, remember)
+    leaving[#leaving + 1] = {other, signatures[other] or nil}
+  end
+  return leaving
+end
+
 -- As `_elect`.
-function near.elect(group, within, before, remember)
+function near.elect(group, within, epoch, before, remember)
   local signature = near.signature(group)
   if not signature then return {} end
   local pages, own = near.pages(group), near.first_of_host(group)
   remember(group)
   if #pages == 0 then
-    if not own then near.lead(group) end
+    if not own or within == 0 then near.lead(group) end
     return {}
   end
   local winner = near.winner(group, pages, before)
@@ -382,6 +421,7 @@ function near.elect(group, within, before, remember)
     signatures[group] = signature
   end
   local chosen = within > 0 and signatures[text_of_winner] or nil
+  if chosen and near.epoch_of(signature) ~= epoch and near.leading_text(chosen, within, group) then chosen = nil end
   near.lead(group)
   table.sort(texts, function(one, other)
     if (one == text_of_winner) ~= (other == text_of_winner) then return one == text_of_winner end
@@ -391,7 +431,7 @@ function near.elect(group, within, before, remember)
   for _, text in ipairs(texts) do
     local its = signatures[text]
     if chosen and text == text_of_winner then
-      near.lead(text, chosen)
+      near.lead(text, near.in_epoch(chosen, epoch))
       near.move(text, group, text, remember)
     elseif chosen and its and near.is_near(chosen, its, within) then
       near.move(text, group, text_of_winner, remember)
@@ -405,7 +445,7 @@ end
 
 -- As `regroup`: `ids` are the changed URLs, `before` has the rankings of groups before this call, and `remember` adds that of another one.
 function near.regroup(ids, before, remember)
-  local within, concerned, listed, leaving = near.within(), {}, {}, {}
+  local within, epoch, concerned, listed, leaving, left = near.within(), near.epoch(), {}, {}, {}, {}
   local function concern(group)
     if not listed[group] then concerned[#concerned + 1], listed[group] = group, true end
   end
@@ -414,15 +454,21 @@ function near.regroup(ids, before, remember)
   end
   for _, id in ipairs(ids) do
     local group = near.group(id)
-    local text = group and rows[id][CHECKSUM]
-    if group and (group ~= text or near.signature(text)) then
+    local text, signature = group and rows[id][CHECKSUM], group and rows[id][SIMHASH]
+    if signature and #signature == near.SIZE and within > 0 and near.epoch_of(signature) == epoch then
+      for _, one in ipairs(near.leave_earlier(group, text, signature, within, remember)) do
+        leaving[#leaving + 1], left[one[1]] = one, true
+      end
+    end
+    if group and left[text] then
+      -- it is evaluated below
+    elseif group and (group ~= text or near.signature(text)) then
       concern(group)
     elseif group then
-      local signature = rows[id][SIMHASH]
       local into = near.group_of(text)
       if not into and signature and #signature == near.SIZE and within > 0 then
         into = near.leading_text(signature, within)
-        if not into then near.lead(text, signature) end
+        if not into then near.lead(text, near.in_epoch(signature, epoch)) end
       end
       if into then
         near.move(text, text, into, remember)
@@ -432,20 +478,22 @@ function near.regroup(ids, before, remember)
   end
   table.sort(concerned, near.is_less)
   for _, group in ipairs(concerned) do
-    for _, one in ipairs(near.elect(group, within, before, remember)) do leaving[#leaving + 1] = one end
+    for _, one in ipairs(near.elect(group, within, epoch, before, remember)) do leaving[#leaving + 1] = one end
   end
   local seen, next_ = {}, 1
   while leaving[next_] do
     local text, signature = leaving[next_][1], leaving[next_][2]
     local into
     next_ = next_ + 1
-    if signature and within > 0 and not seen[text] then into = near.leading_text(signature, within, text) end
-    seen[text] = true
-    if into then
-      near.move(text, text, into, remember)
-      for _, one in ipairs(near.elect(into, within, before, remember)) do leaving[#leaving + 1] = one end
-    elseif signature and within > 0 then
-      near.lead(text, signature)
+    if not near.signature(text) and not near.group_of(text) then
+      if signature and within > 0 and not seen[text] then into = near.leading_text(signature, within, text) end
+      seen[text] = true
+      if into then
+        near.move(text, text, into, remember)
+        for _, one in ipairs(near.elect(into, within, epoch, before, remember)) do leaving[#leaving + 1] = one end
+      elseif signature and within > 0 then
+        near.lead(text, near.in_epoch(signature, epoch))
+      end
     end
   end
 end

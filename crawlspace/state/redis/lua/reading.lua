@@ -95,7 +95,8 @@ function reads.is_duplicate(args)
   for _, id in ipairs(args.canonical and url_keys.rows_with(args.canonical) or {}) do
     if rows[id][CHECKSUM] and not rows[id][CANONICAL] then return 1 end
   end
-  local leading = args.simhash and reads.leading_text(args)
+  local within = args.simhash and near.within() or 0
+  local leading = within > 0 and near.joined_text(args.checksum, args.simhash, within)
   if leading and groups.ranking(leading).representative ~= args.id then return 1 end
   return 0
 end
