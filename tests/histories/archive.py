@@ -26,13 +26,14 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import RebuiltDocument, ReplayEngine
 from crawlspace.crawl.rule_changes.archived import DocumentMoving
-from crawlspace.crawl.startup import build_deletion_limit
+from crawlspace.crawl.startup import build_deletion_limit, use_near_duplicates
 from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import UrlState
 from crawlspace.outcome import Exchange, OutcomeKind
 from crawlspace.runtime.components.archived_responses import response_of
+from crawlspace.runtime.components.items import simhash_of
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -127,6 +128,7 @@ class SimulatedArchive:
         edition: int,
     ) -> None:
         """Extract all documents again and send them, as `reindex --extract`. `noted` gets what is extracted of a URL."""
+        use_near_duplicates(store, collection)
         with closing(self.reader(store)) as reader:
             with closing(NewDocuments(self._folder, store, reader, collection=self._name, clock=self._clock)) as kept_in:
                 limit = build_deletion_limit(collection)
@@ -245,6 +247,8 @@ class ExtractedAgain:
             return RebuiltDocument(state.id, is_missing=True)
         request = LeasedRequest(state.url, meta={STATE: state})
         outcome = Reader(self.engine, edition=self.edition).outcome_of(response_of(stored.response, request))
+        if outcome.document is not None:
+            outcome.simhash = simhash_of(outcome.document, self.engine.collection.content)
         rebuilt = RebuiltDocument.of(outcome, self.engine.canonical_key(state, outcome))
         document = rebuilt.document
         if document is not None and rebuilt.kind is OutcomeKind.DOCUMENT and document != stored.document:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tests.histories.documents import change_file
 from tests.histories.drawn import DRAWN, Drawn
+from tests.histories.families import Texts, family_of, shown
 from tests.histories.sites import Outages
 from tests.histories.web import HTML, IMAGE, PLAIN, Page, Site, Web, host_of, path_of
 
@@ -24,6 +25,8 @@ class Changes(Outages):
         super().__init__(web, chance, drawn)
         self.by_spider = False
         """The project's spider reads the answers: headers are drawn, but no plain texts, whose titles the oracle does not know."""
+        self.texts: Texts | None = None
+        """Of families with near duplicates, where they are drawn."""
 
     def begin(self) -> None:
         """Make some pages on each site."""
@@ -240,6 +243,17 @@ class Changes(Outages):
         self._web.note_nearest()
         return step or "all is as before"
 
+    def about_near(self) -> str:
+        """Give pages texts that are nearly the same as those of others, or that are so no more."""
+        assert self.texts is not None
+        page, found = self._any_page(deep=True), None
+        step = self._chance.choice((self._appear, self._copy, self._equal, self._vanish, self._return, self._name))
+        if self._chance.random() < 0.6 and (found := self.texts.after(page.text)) is not None:
+            page.title, page.text = found
+        said = step() if found is None else f"{page.url} is now {shown(page.text)!r}"
+        self._web.note_nearest()
+        return said or "all is as before"
+
     def _touch(self) -> str:
         """Change the representation of a page, not its content."""
         if self._chance.random() < 0.5:
@@ -264,7 +278,7 @@ class Changes(Outages):
 
     def _apologise(self) -> str:
         page = self._any_page()
-        if not self._can_spare(page):
+        if not self._can_spare(page) or family_of(page.text) is not None:
             return ""
         page.title = f"Sorry, {page.text} has gone"
         return f"{page.url} is now {page.title!r}"
@@ -377,6 +391,8 @@ class Changes(Outages):
         """Return title and text of a page."""
         number, topic = self._number(site), self._chance.choice(_TOPICS)
         title = topic if self._chance.random() < 0.3 else f"{topic} {number}"
+        if self.texts is not None and (found := self.texts.any()) is not None:
+            return found
         return title, f"all about {topic}, as it is known at {site.host} in version {number}"
 
     def _number(self, site: Site) -> int:

@@ -11,9 +11,9 @@ from tests.histories.collection import NO_DOCUMENT, Collection, row_of
 from tests.histories.configuration import DAY, HOUR, OUTSIDE
 from tests.histories.documents import Indexed, has_earlier_version
 from tests.histories.fate import Run
-from tests.histories.oracle import WALLED, Oracle, fails
+from tests.histories.oracle import WALLED, Oracle
 from tests.histories.sites import is_walled
-from tests.histories.web import REDIRECTS, host_of, name_of
+from tests.histories.web import REDIRECTS, fails, host_of, name_of
 
 _LONGEST_CRAWL_S = HOUR / 2
 """Of a small web, where no site asks for a rest; less than the clock is set back by."""

@@ -16,9 +16,9 @@ from tests.histories.documents import EARLIER_VERSION, Indexed, Past, has_earlie
 from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
 from tests.histories.folded import folded_web
-from tests.histories.oracle import FORBIDDEN, WALLED, Oracle, fails
+from tests.histories.oracle import FORBIDDEN, WALLED, Oracle
 from tests.histories.sites import is_walled, walled_web
-from tests.histories.web import Web, host_of
+from tests.histories.web import Web, fails, host_of
 
 NO_DOCUMENT = (State.REDIRECTED, State.GONE, State.EXCLUDED)
 _ERRORS_OF_HOSTS = 500
@@ -130,8 +130,8 @@ class Collection:
     def _configure(self, new: Configuration) -> None:
         before, self._configuration = self._configuration, new
         self._note_elsewhere()
-        content = before.checksum_title, before.cut_off
-        self._regrouping = self._regrouping or content != (self._configuration.checksum_title, self._configuration.cut_off)
+        content = [(one.checksum_title, one.cut_off, one.near) for one in (before, new)]
+        self._regrouping = self._regrouping or content[0] != content[1]
         if self._configuration.refresh_max < before.refresh_max or self._configuration.followed != before.followed:
             self._trouble.clock_off = max(
                 1, self._trouble.clock_off

@@ -68,6 +68,8 @@ class Configuration:
     meta_robots: bool = True
     checksum_title: bool = True
     cut_off: int = 0
+    near: int = 0
+    """The distance of near duplicates; 0: there are none."""
     soft_errors: bool = False
     field: str = ""
     """The value that rules.xml adds to the pages below /p/, which their links inherit."""
@@ -206,6 +208,7 @@ class Configuration:
             "CRAWLSPACE_META_ROBOTS": self.meta_robots,
             "CRAWLSPACE_CHECKSUM_TITLE": self.checksum_title,
             "CRAWLSPACE_CHECKSUM_CUT_OFF": self.cut_off,
+            "CRAWLSPACE_NEAR_DUPLICATES": self.near,
             "CRAWLSPACE_SOFT_ERRORS": [("*", "Sorry*", "*", 404)] if self.soft_errors else [],
             "CRAWLSPACE_MAX_TEMPORARY_ERRORS": self.max_temporary_errors,
             "CRAWLSPACE_HOST_FETCHES": self.host_fetches,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.model import State, UrlState
 from crawlspace.status import Status
 from tests.histories.configuration import Configuration
-from tests.histories.web import FILE, Answer, Page, Web, name_of, path_of
+from tests.histories.web import FILE, Answer, Page, Web, path_of
 
 IN_NO_GROUP = "in no group"
 """What the key of a document begins with that is held for the rules."""
@@ -47,34 +46,8 @@ class Document:
     is_duplicate: bool = False
     is_content_known: bool = True
     """Its content is known for sure."""
-
-
-def groups_of(documents: Mapping[str, Document]) -> list[list[Document]]:
-    groups: defaultdict[tuple[str, ...], list[Document]] = defaultdict(list)
-    for document in documents.values():
-        groups[document.key].append(document)
-    return list(groups.values())
-
-
-def is_always_preferred(one: Document, other: Document, group: Sequence[Document]) -> bool:
-    """Whether the first is preferred, whichever was found first. Between hosts, the one that was indexed first stays."""
-    if name_of(one.url) != name_of(other.url) and one.is_duplicate == other.is_duplicate:
-        return False
-    return _rank(one, group, one.most) < _rank(other, group, other.least)
-
-
-def _rank(document: Document, group: Sequence[Document], redirects: int) -> tuple[bool, bool, bool, int, int]:
-    is_named = any(other.canonical == document.url for other in group)
-    is_plain = document.url.startswith("http://")
-    return (document.is_duplicate, not is_named, is_plain, redirects, len(path_of(document.url)))
-
-
-def duplicate_differences(document: Document, has: Indexed, group: Sequence[Document]) -> Iterator[str]:
-    if document.own_key[0] in (IN_NO_GROUP, AS_IT_WAS):
-        return  # so are they
-    others = {other.url for other in group if other.own_key == document.own_key} - {document.url}
-    if has.duplicates != others:
-        yield f"NOTED   {document.url}: duplicates MISSING {sorted(others - has.duplicates)}, EXTRA {sorted(has.duplicates - others)}"
+    is_held: bool = False
+    """It is as it was."""
 
 
 # --- past ----------------------------------------------------------------------------------------------------------

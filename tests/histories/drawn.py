@@ -66,6 +66,9 @@ class Drawn:
     sitemaps: bool = True
     """Sitemaps that come, go, move, name each other, and lie about when pages were changed."""
 
+    near: bool = True
+    """Long texts that are nearly the same, and a setting that makes such pages duplicates, or not."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Return those named, separated by commas; "all" and "none" are names too."""

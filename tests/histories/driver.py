@@ -32,6 +32,7 @@ from crawlspace.index.login_exclusion import checksum_behind_login
 from crawlspace.index.sink import Sink
 from crawlspace.model import State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
+from crawlspace.runtime.components.items import simhash_of
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.status import Status
@@ -430,6 +431,8 @@ class SimulatedCrawler(IndexFile):
         )
         self._inherited.note(state.url, answer, self._field)
         self._fetches[state.url, int(self.clock.now()) // DAY] += 1
+        if outcome.document is not None:
+            outcome.simhash = simhash_of(outcome.document, engine.collection.content)
         engine.fetched(outcome)
 
     def _shown(self, engine: Engine, fetch: FetchPage, cookies: frozenset[str]) -> Answer | Outcome | None:

@@ -20,6 +20,7 @@ from tests.histories.configuration import DAY, HOUR, Configuration, Rule
 from tests.histories.crawled import CrawledCollection, OtherCollection
 from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import OnServer, SimulatedCrawler
+from tests.histories.families import Texts
 from tests.histories.fate import Fate
 from tests.histories.folded import folded_web
 from tests.histories.settings import (
@@ -40,6 +41,8 @@ from tests.histories.web import REFUSALS, Site, Web
 from tests.search_server import SearchServer, search_server
 
 _SETTLE_EVERY = 7
+_NEAR = 0.2
+"""Share of the histories with near duplicates."""
 _MOST_ROUNDS = 10
 """Fetches that a page needs after failures: the last ones of its site have to succeed, and errors have to be repeated."""
 
@@ -53,16 +56,17 @@ def run_history(
     team: bool = False,
     drawn: Drawn = DRAWN,
     search: bool = False,
+    near: bool = False,
 ) -> HistoryReport:
     """Run a history of so many steps, and the settled states between them; it ends with the first difference.
 
     `on_server` opens the store where that is on a server, and with `team` several workers crawl. With `search` there is a search server
-    that fails beside the embedded index.
+    that fails beside the embedded index. With `near` there are near duplicates, else in some histories.
     """
     with ExitStack() as stack:
         server = stack.enter_context(search_server()) if search else None
         stack.enter_context(few_are_enough())
-        history = History(seed, folder, on_server, team=team, drawn=drawn, server=server)
+        history = History(seed, folder, on_server, team=team, drawn=drawn, server=server, near=near)
         if history._crawler.search is not None:
             stack.callback(history._crawler.search.close)
         return history.run(steps)
@@ -72,15 +76,26 @@ class History(CrawledCollection):
     """The steps of a history, all drawn from its seed."""
 
     def __init__(
-        self, seed: int, folder: Path, on_server: OnServer | None, *, team: bool, drawn: Drawn, server: SearchServer | None
+        self,
+        seed: int,
+        folder: Path,
+        on_server: OnServer | None,
+        *,
+        team: bool,
+        drawn: Drawn,
+        server: SearchServer | None,
+        near: bool,
     ) -> None:
-        self._drawn = drawn = replace(drawn, two=drawn.two and not team and server is None)
+        self._nears = random.Random(seed + 5)  # of its own, as those below
+        has_near = near or (drawn.near and self._nears.random() < _NEAR)
+        self._drawn = drawn = replace(drawn, two=drawn.two and not team and server is None and not has_near)
         chance = self._chance = random.Random(seed)
         sites = [Site("a.example"), Site("b.example"), Site("c.example:8080")][: chance.randint(2, 3)]
         if chance.random() < 0.4:
             sites.append(Site("d.example", start=False))
         self._web = Web(sites, flakiness=random.Random(seed + 1))
         self._changes = Changes(self._web, chance, drawn)
+        self._changes.texts = Texts(self._nears) if has_near else None
         self._changes.begin()
         small_brake = chance.random() < 0.3
         self._configuration = Configuration(
@@ -90,6 +105,7 @@ class History(CrawledCollection):
             max_deletions=chance.choice((1, 2, 4)) if small_brake else 100,
             max_deletions_percent=chance.choice((0, 10)) if small_brake else 10,
             continuous=chance.random() < 0.15,
+            near=self._nears.choice((0, 3, 6, 6)) if has_near else 0,
         )
         crawler = SimulatedTeam if team else SimulatedCrawler
         self._crawler = crawler(folder, self._web, chance, in_memory=chance.random() < 0.15, on_server=on_server)
@@ -164,7 +180,7 @@ class History(CrawledCollection):
 
     def _step(self) -> None:
         chance = self._chance
-        if self._change_headers() or self._change_paths():
+        if self._change_headers() or self._change_near() or self._change_paths():
             return
         if self._crawler.archive is not None and chance.random() < (0.4 if self._focus == "archive" else 0.1):
             self._maintain_archive(self._crawler.archive)
@@ -202,6 +218,23 @@ class History(CrawledCollection):
             due = self._configuration.refresh_max + 1
             self._crawler.clock.advance(chance.choice((1, 600, HOUR, due, due, self._configuration.longest_wait)))
             self._crawl_some()
+
+    def _change_near(self) -> bool:
+        """Change texts that are near others, or which of them are, now and then, and crawl; return whether that was done."""
+        chance, now = self._nears, self._configuration.near
+        if self._changes.texts is None or chance.random() >= 0.35:
+            return False
+        if chance.random() < 0.25:
+            self._reconfigure(replace(self._configuration, near=chance.choice([one for one in (0, 3, 6) if one != now])))
+        else:
+            self._say("; ".join(self._changes.about_near() for _ in range(chance.randint(1, 4))))
+            self._note_all_elsewhere()
+        if chance.random() < 0.3:
+            self._crawler.clock.advance(self._configuration.refresh_max + 1)
+            self._crawl(Fate(kill_after=round(2 ** chance.uniform(3, 10))))
+        for _ in range(chance.choice((0, 1, 1, 2))):
+            self._crawl_when_due()
+        return True
 
     def _change_paths(self) -> bool:
         """Make a site move, or require a cookie, now and then; return whether that was done."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from tests.histories import groups
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
 from tests.histories.documents import (
     EARLIER_VERSION,
@@ -20,13 +21,11 @@ from tests.histories.documents import (
     Indexed,
     Past,
     done_state,
-    duplicate_differences,
     fields_of,
-    groups_of,
-    is_always_preferred,
 )
+from tests.histories.families import shown
 from tests.histories.sites import target_of
-from tests.histories.web import Page, Web, distances, host_of, name_of
+from tests.histories.web import Page, Web, distances, fails, host_of, name_of
 
 Remembered = tuple[str, int | None]
 """State and status of an address."""
@@ -42,8 +41,6 @@ _REFUSALS = (401, 403, 407, 451)
 _MISSING = (404, 410)
 _MANY_FAIL = 0.35
 """Share of broken pages from which a site may count as down."""
-
-
 _REDIRECTS_OF_A_WALL = 2
 """To its door, and back."""
 
@@ -93,6 +90,7 @@ class Oracle:
         """Yield documents that left because their page has moved, and are neither at its new address nor at that of an equal page."""
         seen = self._configuration.content_key
         there = {seen(one.title, one.text) for one in index.values()}
+        noted = {url for one in index.values() for url in one.duplicates}
         files = {page.locked for page in self._web.pages.values() if page.locked and page.url in index}
         for url in before.keys() - index.keys():
             to = self.document_at(self._followed(url)) if host_of(url) in self._web.sites else None
@@ -104,7 +102,10 @@ class Oracle:
                 or memory.get(to.url) not in _DOCUMENT_STATES
             ):
                 continue
-            if key == seen(to.title, to.text) and key not in there and to.locked not in files:  # equal by their bytes
+            is_there = (
+                key in there or to.url in noted or to.locked in files
+            )  # as an equal page, a near one, or one with the same bytes
+            if key == seen(to.title, to.text) and not is_there:
                 yield f"LOST    {url}: it has moved to {to.url}, which is not in the index"
 
     def _followed(self, url: str) -> str:
@@ -193,17 +194,18 @@ class Oracle:
 
     def _index_differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         documents = self._documents(memory, past)
-        for group in groups_of(documents):
-            may = [one for one in group if not any(is_always_preferred(other, one, group) for other in group)]
+        yield from groups.near_differences(documents, index, self._configuration)
+        for group in groups.groups_of(documents, index, self._configuration):
+            may = [one for one in group if not any(groups.is_always_preferred(other, one, group) for other in group)]
             there = [one for one in group if one.url in index]
             if not there:
-                yield f"MISSING {' or '.join(one.url for one in may)}: {group[0].title!r}"
+                yield f"MISSING {' or '.join(one.url for one in may)}: {group[0].title!r} {shown(group[0].text)!r}"
             for one in there:
                 if len(there) > 1 or one not in may:
                     yield f"EXTRA   {one.url}: {one.title!r}, of {[other.url for other in there]}; best is {[other.url for other in may]}"
                 yield from self._content_differences(one, index[one.url], past)
                 if one.url not in past.of_other:
-                    yield from duplicate_differences(one, index[one.url], group)
+                    yield from groups.duplicate_differences(one, index[one.url], group)
                     yield from self._field_differences(one, index[one.url], memory, past)
         for url, has in index.items():
             if url not in documents:
@@ -217,9 +219,9 @@ class Oracle:
         if document.url in past.held_by_other:
             return
         seen, is_held = self._configuration.content_key, document.url in past.held
-        shown, wanted = ((seen(one.title, one.text), is_held or one.title) for one in (has, document))
-        if document.is_content_known and shown != wanted:
-            yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
+        there, wanted = ((seen(one.title, one.text), is_held or one.title) for one in (has, document))
+        if document.is_content_known and there != wanted:
+            yield f"OLD     {document.url}: {has.title!r} {shown(has.text)!r}, now {document.title!r} {shown(document.text)!r}"
 
     def _field_differences(self, document: Document, has: Indexed, memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         if document.url in (kept := past.held) or document.url in past.due_tomorrow:
@@ -269,7 +271,9 @@ class Oracle:
                 key = (IN_NO_GROUP, kept.url)
             # what is held isn't sent, so where the other collection has pushed the page since, the index has what that one read
             sure = kept.key is None and kept.url not in past.of_other
-            documents[kept.url] = Document(kept.url, kept.title, kept.text, kept.canonical, key, key, is_content_known=sure)
+            documents[kept.url] = Document(
+                kept.url, kept.title, kept.text, kept.canonical, key, key, is_content_known=sure, is_held=True
+            )
         for page in self._all_pages():
             may = self._remembered(page)
             if (
@@ -521,7 +525,8 @@ class Oracle:
         keys = [(other.url, self._configuration.key_of(other)) for other in self._all_pages()]
         keys += [(other.url, self._configuration.key_at(other.url, other.title, other.text)) for other in past.kept]
         equal = any(url != page.url and key == self._configuration.key_of(page) for url, key in keys)
-        return equal or bool(self._canonical(page))
+        near = groups.has_near(page, [*self._all_pages(), *past.kept], self._configuration)
+        return equal or near or bool(self._canonical(page))
 
     def _may_be_its_host(self, url: str) -> bool:
         page = self._web.page(url)
@@ -588,10 +593,6 @@ class Oracle:
         barred = ", barred" if self._configuration.bars(url, self._web) else ""
         noindex = ", noindex" if page.noindex or page.header_noindex else ""
         return f"there is {page.failure or page.status} {page.title!r} {page.type}{barred}{noindex}"
-
-
-def fails(page: Page) -> bool:
-    return bool(page.failure) or page.status >= 500
 
 
 def _state(remembered: Remembered) -> str:

@@ -27,10 +27,11 @@ _FORM = (
 
 
 def parts_of(text: str, edition: int) -> list[Part]:
-    """The parts of a page by its text: so many words each; none in edition 0."""
+    """The parts of a page by its text: so many words each, or so many hundred; none in edition 0."""
     words = text.split()
-    positions = range(0, len(words), edition) if edition else ()
-    return [Part(f"at {at}", text=" ".join(words[at : at + edition]), fields={"edition": str(edition)}) for at in positions]
+    size = edition * (100 if len(words) > 100 else 1)
+    positions = range(0, len(words), size) if edition else ()
+    return [Part(f"at {at}", text=" ".join(words[at : at + size]), fields={"edition": str(edition)}) for at in positions]
 
 
 EDITIONS = 3

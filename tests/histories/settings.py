@@ -11,8 +11,7 @@ from crawlspace.model import State, UrlState
 from tests.histories import folded
 from tests.histories.configuration import HOUR, LONGEST_CYCLE, Configuration, Rule
 from tests.histories.drawn import Drawn
-from tests.histories.oracle import fails
-from tests.histories.web import Web, path_of
+from tests.histories.web import Web, fails, path_of
 
 
 def reconfigured(configuration: Configuration, web: Web, chance: random.Random) -> Configuration:

@@ -398,6 +398,11 @@ def _bounced(wall: CookieWall, url: str, site: Site, cookies: Collection[str]) -
     return Answer(302, location=wall.leads(url, site), sets_cookie=wanted if sets else "")
 
 
+def fails(page: Page) -> bool:
+    """Whether a page fails, and not for good."""
+    return bool(page.failure) or page.status >= 500
+
+
 def host_of(url: str) -> str:
     """Return the host of an address, with its port if the address has one."""
     return url.split("/", 3)[2]

@@ -72,8 +72,16 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         "--draw", type=Drawn.named, default=DRAWN, help="names apart by commas, all or none; see tests/histories/drawn.py"
     )
     parser.add_argument("--sink", choices=("opensearch",), help="also a search server that fails, beside the embedded index")
+    parser.add_argument("--near", action="store_true", help="near duplicates in all of them, instead of in one of five")
     options = parser.parse_args(arguments)
-    run_one = partial(_run_one, steps=options.steps, store=options.store, drawn=options.draw, search=options.sink is not None)
+    run_one = partial(
+        _run_one,
+        steps=options.steps,
+        store=options.store,
+        drawn=options.draw,
+        search=options.sink is not None,
+        near=options.near,
+    )
     if options.seed is not None:
         report = run_one(options.seed)
         say(str(report))
@@ -95,13 +103,22 @@ def _all(seeds: range, run_one: Callable[[int], HistoryReport], processes: int) 
         yield from pool.map(run_one, seeds, chunksize=5)
 
 
-def _run_one(seed: int, *, steps: int, store: str, drawn: Drawn, search: bool) -> HistoryReport:
+def _run_one(seed: int, *, steps: int, store: str, drawn: Drawn, search: bool, near: bool) -> HistoryReport:
     logging.disable(logging.WARNING)
     on_server = None if store == "sqlite" else _on_server
     if on_server is not None:
         emptied().close()
     with tempfile.TemporaryDirectory(prefix="history-", dir=folder_in_memory()) as folder:
-        return run_history(seed, Path(folder), steps=steps, on_server=on_server, team=store == "team", drawn=drawn, search=search)
+        return run_history(
+            seed,
+            Path(folder),
+            steps=steps,
+            on_server=on_server,
+            team=store == "team",
+            drawn=drawn,
+            search=search,
+            near=near,
+        )
 
 
 def _on_server(name: str) -> RedisStore:
