@@ -27,7 +27,8 @@ def groups_of(
     groups: defaultdict[tuple[str, ...], list[Document]] = defaultdict(list)
     for document in documents.values():
         groups[document.key].append(document)
-    noted = {url: by for by, has in index.items() if by in documents for url in has.duplicates}
+    known = sorted(index.keys() & documents.keys(), key=lambda by: (not documents[by].is_held, by))
+    noted = {url: by for by in known for url in index[by].duplicates}  # what is noted on a held one may be out of date
     for key, group in list(groups.items()):
         if any(one.url in index for one in group):
             continue

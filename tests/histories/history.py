@@ -410,6 +410,8 @@ class History(CrawledCollection):
         rounds = 3
         if self._trouble.unsettled or any(page.failure or page.status >= 500 or page.locked for page in self._web.pages.values()):
             rounds = _MOST_ROUNDS
+        if self._changes.texts is not None:  # nearly the same text on most pages of a site is not trusted at once
+            rounds = _MOST_ROUNDS
         self._say(f"all sites are well; {rounds} crawls to settle")
         self._trouble.unsettled = False
         if self._configuration.continuous and self._other is None and self._chance.random() < 0.5:
