@@ -134,6 +134,18 @@ def known_without(known: Known, url: str, text: str) -> Change:
     return change
 
 
+def test_a_checksum_may_have_any_bytes(known: Known, store: Store) -> None:
+    store.set_meta(NEAR_META, "3")
+    known.discover(A, B, C, D)
+    for url, text, bits in ((A, b"one\0:1", "0"), (B, b"\x00two", "2"), (C, b"\x00two", "2"), (D, b"one\0:1", "0")):
+        change = page(known, url, bits)
+        change.state.checksum = text
+        known.record(change)
+    assert {url: sorted(others) for url, others in groups(store).items()} == {A: [B, C, D]}
+    known.record(known.change(A, **GONE), known.change(D, **GONE))
+    assert groups(store) == {B: [C]}
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row.title for row in ROWS])
 def test_groups(known: Known, store: Store, row: Row) -> None:
     store.set_meta(NEAR_META, str(row.within))

@@ -221,7 +221,8 @@ end
 -- Add to the number of pages of a near duplicate.
 function near.count(text, group, by)
   local pages = tonumber(string.match(call("HGET", keys.near_group, text) or "", "^(%d+):") or 0) + by
-  if pages > 0 then call("HSET", keys.near_group, text, string.format("%d:%s", pages, group)) else call("HDEL", keys.near_group, text) end
+  if pages <= 0 then return call("HDEL", keys.near_group, text) end
+  call("HSET", keys.near_group, text, string.format("%d:", pages) .. group)  -- not by `%s`, which ends at a zero byte
 end
 
 function near.join(id, text, group)
