@@ -17,10 +17,10 @@ from msgspec import structs
 
 from crawlspace.document import Document, IndexOrder
 from crawlspace.model import NewUrl, Queue, State, UrlState
-from crawlspace.simhash import is_near
+from crawlspace.simhash import in_epoch, is_near
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth
-from crawlspace.state.near_duplicates import NEAR_META
+from crawlspace.state.near_duplicates import NEAR_EPOCH_META, use_distance
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
@@ -128,7 +128,9 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         self.began: int | None = None
         """When the run began; None for one that does not end."""
         self.store = self.reopened()
-        self.both(lambda store: store.set_meta(NEAR_META, "3"))
+        self.widest = 3
+        """The widest distance of near duplicates that there was."""
+        self.both(lambda store: use_distance(store, self.widest))
         self.both(lambda store: store.discover([new(place) for place in PLACES[:8]], now=NOW))
 
     def teardown(self) -> None:
@@ -144,6 +146,16 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         """The same by ids of URLs that are known, instead of by numbers."""
         known = list(self.model.urls())
         return {known[place % len(known)].id: value for place, value in by_place.items()} if known else {}
+
+    @rule(within=st.sampled_from((3, 6)))
+    def use_distance(self, within: int) -> None:
+        self.widest = max(within, self.widest)
+        self.both(lambda store: use_distance(store, within))
+
+    def signed(self, state: UrlState) -> UrlState:
+        """Return the state with the signature of its text, as a crawl records it."""
+        signature, epoch = SIGNATURES.get(state.checksum or b""), int(self.model.get_meta(NEAR_EPOCH_META) or 0)
+        return structs.replace(state, simhash=None if signature is None else in_epoch(signature, epoch))
 
     def both(self, step: Callable[[Store], object]) -> None:
         assert step(self.store) == step(self.model)
@@ -187,7 +199,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
             if not known:
                 continue
             state = known[place % len(known)]
-            edited = _signed(structs.replace(state, **(edit if stale else {**edit, "depth": state.depth})))
+            edited = self.signed(structs.replace(state, **(edit if stale else {**edit, "depth": state.depth})))
             sampled = [link._replace(page=state.id) for link in refused if keys is not None and edited.refused and not forget]
             changes.append(Change(edited, document, keys, discovered, forget, keep, sampled, edited.archived))
         self.both(lambda store: store.record(changes, now=now, health=health))
@@ -201,7 +213,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
             if found is None:
                 return None
             edit, document, forget = found
-            return Change(_signed(structs.replace(state, **edit)), document, forget=forget)
+            return Change(self.signed(structs.replace(state, **edit)), document, forget=forget)
 
         self.both(lambda store: store.revise([4711, *made], change, now=now))
 
@@ -226,7 +238,8 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         """Pages that name each other, which single outcomes seldom make."""
         changes = [
             Change(
-                _signed(structs.replace(state, checksum=checksum, canonical=canonical, state=State.DONE)), Document("", text=url)
+                self.signed(structs.replace(state, checksum=checksum, canonical=canonical, state=State.DONE)),
+                Document("", text=url),
             )
             for url, checksum, canonical in pages
             if (state := self.model.get(new(url).url)) is not None
@@ -297,7 +310,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         """Groups with many members, which single outcomes seldom make."""
         wanted = {new(url).url for url in urls}
         changes = [
-            Change(_signed(structs.replace(state, checksum=checksum, state=State.DONE)), Document("", text=text))
+            Change(self.signed(structs.replace(state, checksum=checksum, state=State.DONE)), Document("", text=text))
             for state in self.model.urls()
             if state.url in wanted
         ]
@@ -381,7 +394,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
                 representative = states[state.duplicate_of]
                 assert representative.indexed
                 named = [page for page in states.values() if page.key == state.canonical and page.canonical is None]
-                assert any(_is_same(representative, page) for page in (state, *named))
+                assert any(_is_same(representative, page, self.widest) for page in (state, *named))
 
     @invariant()
     def nothing_is_left_lying(self) -> None:
@@ -461,16 +474,11 @@ class RedisWalk(StoreWalk):
         assert +counted == Counter(state.checksum for state in rows.values() if state.checksum is not None)
 
 
-def _signed(state: UrlState) -> UrlState:
-    """Return the state with the signature of its text."""
-    return structs.replace(state, simhash=SIGNATURES.get(state.checksum or b""))
-
-
-def _is_same(representative: UrlState, page: UrlState) -> bool:
+def _is_same(representative: UrlState, page: UrlState, within: int) -> bool:
     if representative.checksum == page.checksum:
         return True
     signatures = representative.simhash, page.simhash
-    return None not in signatures and is_near(signatures[0] or b"", signatures[1] or b"", 3)
+    return None not in signatures and is_near(signatures[0] or b"", signatures[1] or b"", within)
 
 
 def _outbox(store: Store, *, sink: str) -> object:
