@@ -72,6 +72,14 @@ class Browser:
             assert time.monotonic() < give_up_at, found.words
         return found
 
+    def get_bytes(self, path: str, headers: Mapping[str, str]) -> bytes:
+        """The body of a response, as it is sent."""
+        request = urllib.request.Request(self.base[:-1] + path, headers={**self.headers, **headers})
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(self.cookies))
+        with opener.open(request, timeout=LONGEST_WAIT_S) as response:
+            body: bytes = response.read()
+        return body
+
     def post(
         self,
         path: str,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -42,6 +43,21 @@ class StoredResponse:
     """Its HTML in UTF-8: document and links of the page were extracted from it, and not from the body."""
     is_cut: bool = False
     """Of the body only the beginning was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedResponse:
+    """A response whose body is read in parts, so that a large one needs little memory."""
+
+    url: str
+    date: str
+    headers: list[tuple[str, str]]
+    length: int
+    """Bytes of the body, as it was sent."""
+    digest: str
+    """Digest of the body, as WARC writes it; empty if the record has none."""
+    parts: Iterator[bytes]
+    """The body. Raises DamagedRecord."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +172,27 @@ class ArchiveReader:
             return None
         return _stored(record, dom.block)
 
+    def streamed(self, place: int, url: str) -> StreamedResponse | None:
+        """Return the response that was stored for a URL, with its body in parts. The reader stays open while they are read."""
+        location = self.location(place)
+        fd = None if location is None else self._descriptor(location.file)
+        if fd is None or location is None:
+            return None
+        try:
+            record, offset = RecordParts(fd, location.offset), location.offset
+            if record.fields.get("WARC-Type") == "metadata":
+                document = record_without_block(fd, offset)
+                if document is None or not _is_of(document, url):
+                    return None
+                record = RecordParts(fd, document.end)
+                if record.fields.get("WARC-Record-ID") != document.fields.get("WARC-Refers-To"):
+                    return None
+            if record.fields.get("WARC-Type") != "response" or not _is_of(record.record(), url):
+                return None
+            return _streamed(record)
+        except DamagedRecord:
+            return None
+
     def versions(self, place: int, url: str) -> Iterator[StoredResponse]:
         """Yield the responses of a URL that are still archived, the newest first."""
         location, seen = self.location(place), set[Location | None]()
@@ -207,6 +244,32 @@ def read_record(fd: int, offset: int) -> Record | None:
         return record.record(b"".join(record.parts()))
     except DamagedRecord:
         return None
+
+
+def _streamed(record: RecordParts) -> StreamedResponse:
+    """Return a response record whose head is read. Raises DamagedRecord."""
+    parts = record.parts()
+    read = bytearray()
+    while (at := read.find(b"\r\n\r\n")) < 0:
+        part = next(parts, b"")
+        if not part or len(read) > MOST_HEAD:
+            raise DamagedRecord
+        read += part
+    begin = bytes(memoryview(read)[at + 4 :])
+    fields = record.fields
+    return StreamedResponse(
+        fields.get("WARC-Target-URI", ""),
+        fields.get("WARC-Date", ""),
+        _headers_of_head(bytes(read[:at])),
+        record.length - at - 4,
+        fields.get("WARC-Payload-Digest", ""),
+        chain([begin], parts),
+    )
+
+
+def _headers_of_head(head: bytes) -> list[tuple[str, str]]:
+    lines = head.decode("latin-1").split("\r\n")[1:]
+    return [(name, value) for name, mark, value in (line.partition(": ") for line in lines) if mark]
 
 
 def _is_of(record: Record, url: str) -> bool:

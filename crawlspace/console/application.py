@@ -15,6 +15,7 @@ from jinja2 import Environment
 from crawlspace.console import guard
 from crawlspace.console.api.serving import add_api
 from crawlspace.console.console import Console
+from crawlspace.console.content import CONTENT, ContentServer
 from crawlspace.console.guard import FOR_PROGRAMS, LARGEST_FORM, SESSION, USER, Access, Guard, address_of
 from crawlspace.console.pages import collections, explorer, overview, search, url
 from crawlspace.console.public_search import HOME, PublicSearch
@@ -37,6 +38,7 @@ def application(console: Console, access: Access, public: Sequence[str] = ()) ->
     """Return the application of a console. `public` names the collections that everybody may search there."""
     attempts = Attempts(console.clock)
     search = [] if not public else list(PublicSearch(public, attempts).routes())
+    access = replace(access, public_paths=(*access.public_paths, CONTENT))  # it asks for a log-in itself, or for a signed link
     doors = _doors(console, access, attempts, is_public=bool(public))
     app = _application(console, doors, [*PAGES, *search])
     login = _Login(console, doors)
@@ -44,6 +46,7 @@ def application(console: Console, access: Access, public: Sequence[str] = ()) ->
     app.router.add_post(guard.LOGIN, login.check)
     app.router.add_post("/logout", login.logout)
     add_api(app, console)
+    ContentServer(console).add_to(app)
     return app
 
 

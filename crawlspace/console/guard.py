@@ -27,7 +27,7 @@ CSRF_HEADER = "X-CSRF-Token"
 LOGIN = "/login"
 OPEN_PATHS = ("/static/", "/live", "/ready")
 """Paths, or beginnings of them, that anybody may read."""
-FOR_PROGRAMS = ("/api/", "/content/", "/metrics", "/mcp")
+FOR_PROGRAMS = ("/api/", "/content", "/metrics", "/mcp")
 """Beginnings of paths whose errors are JSON."""
 LARGEST_FORM = 4_000_000
 """Bytes of a request, such as a rule file that is saved."""
