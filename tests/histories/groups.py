@@ -27,8 +27,7 @@ def groups_of(
     groups: defaultdict[tuple[str, ...], list[Document]] = defaultdict(list)
     for document in documents.values():
         groups[document.key].append(document)
-    known = sorted(index.keys() & documents.keys(), key=lambda by: (not documents[by].is_held, by))
-    noted = {url: by for by in known for url in index[by].duplicates}  # what is noted on a held one may be out of date
+    noted = {url: by for by in _by_freshness(documents, index) for url in index[by].duplicates}
     for key, group in list(groups.items()):
         if any(one.url in index for one in group):
             continue
@@ -38,6 +37,16 @@ def groups_of(
         if winner is not None and not winner.is_duplicate and _may_be_near(winner, own[0], configuration):
             groups[winner.key] += groups.pop(key)
     return list(groups.values())
+
+
+def _by_freshness(documents: Mapping[str, Document], index: Mapping[str, Indexed]) -> list[str]:
+    """Return the documents in the index; last those whose notes are the newest. On one that has left its group they are out of date."""
+
+    def order(url: str) -> tuple[bool, bool, str]:
+        document = documents[url]
+        return document.own_key[0] not in (IN_NO_GROUP, AS_IT_WAS), not document.is_held, url
+
+    return sorted(index.keys() & documents.keys(), key=order)
 
 
 def near_differences(
