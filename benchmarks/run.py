@@ -46,6 +46,7 @@ NAMES = (
     "lastmod",
     "boilerplate",
     "near_duplicates",
+    "explorer",
     "sink_speed",
     "sink_crawl",
 )

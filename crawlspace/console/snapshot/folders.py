@@ -34,8 +34,6 @@ class Mark:
     HELD = 8
     DUPLICATE = 16
     ORPHANED = 32
-    ALL = (LEASED, INDEXED, OVERDUE, HELD, DUPLICATE, ORPHANED)
-    RARE = HELD | ORPHANED
 
 
 class FolderCounts(NamedTuple):
@@ -86,7 +84,8 @@ class FolderCounter:
     def __init__(self) -> None:
         self._open: list[_OpenFolder] = [_OpenFolder(0, "", "", 0)]
         self._last_id = 0
-        self._position = 0
+        self.position = 0
+        """That of the next URL."""
         self._complete: list[FolderCounts] = []
 
     def add(self, entry: UrlEntry) -> int:
@@ -102,7 +101,7 @@ class FolderCounter:
             current.counters[_INDEXED] += 1
         if entry.marks & Mark.OVERDUE:
             current.counters[_OVERDUE] += 1
-        self._position += 1
+        self.position += 1
         return current.id
 
     def complete(self) -> list[FolderCounts]:
@@ -122,7 +121,7 @@ class FolderCounter:
         for prefix, name in _below(folder, self._open[-1].prefix):
             self._last_id += 1
             self._open[-1].folders += 1
-            self._open.append(_OpenFolder(self._last_id, prefix, name, self._position))
+            self._open.append(_OpenFolder(self._last_id, prefix, name, self.position))
         return self._open[-1]
 
     def _close(self) -> None:

@@ -29,6 +29,8 @@ _BUSY_MS = 10_000
 _REPORTED_AFTER_S = 1
 _CACHE_KIB, _CACHE_AT_START_KIB = 64 * 1024, 128 * 1024
 """Bound the memory for any number of URLs; changes of the rules, before a run begins, access the whole file."""
+_CACHE_OF_READER_KIB = 16 * 1024
+"""The console opens a file for each request, some at a time."""
 _WAL_BYTES_KEPT = 256 * 1024 * 1024
 """More than a log usually reaches: truncating and rewriting it costs time."""
 _HARDLY_FREE_BYTES = 1024 * 1024
@@ -130,7 +132,8 @@ class SqliteFile:
 
     def _prepare(self, *, read_only: bool, alone: bool) -> None:
         self.db.set_busy_handler(Waiting(self.path).again)
-        self.db.pragma("cache_size", -(_CACHE_AT_START_KIB if alone else _CACHE_KIB))
+        cache = _CACHE_AT_START_KIB if alone else _CACHE_OF_READER_KIB if read_only else _CACHE_KIB
+        self.db.pragma("cache_size", -cache)
         self.db.pragma("temp_store", "memory")
         if read_only:
             return
