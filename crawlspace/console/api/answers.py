@@ -177,6 +177,14 @@ class SessionRow(Struct):
     next_log_in: Time | None
 
 
+class PauseRow(Struct):
+    """Who has paused a host, and why."""
+
+    by: str
+    since: Time
+    reason: str
+
+
 class StatusAnswer(Struct):
     """A collection in numbers, as `scrapy status --json`."""
 
@@ -192,6 +200,7 @@ class StatusAnswer(Struct):
     held: Annotated[ByKind, Meta(description="held deletions by reason")]
     hosts: int
     unreachable: Sequence[UnreachableSiteRow]
+    paused: Annotated[Mapping[str, PauseRow], Meta(description="hosts that a person has paused")]
     sitemaps: ByKind
     traps: Sequence[TrapRow]
     hash_routes: Mapping[str, RoutesRow]
@@ -227,6 +236,21 @@ class ParkedAnswer(Struct):
 # --- URLs ------------------------------------------------------------------------------------------------------------
 
 
+class FetchRow(Struct):
+    """An earlier fetch of a URL."""
+
+    at: Time
+    status: int | None
+    took_s: float | None
+    document: Annotated[str | None, Meta(description="new, changed or unchanged")]
+
+
+class PausedRow(PauseRow):
+    """The pause of the site of a URL."""
+
+    pattern: str
+
+
 class UrlRow(Struct):
     """A known URL, as a line of `scrapy urls --format jsonl`."""
 
@@ -248,6 +272,7 @@ class UrlRow(Struct):
     held: str | None
     duplicate_of: str | None
     detail: str | None
+    fetches: Annotated[Sequence[FetchRow], Meta(description="the last ten, the newest first")]
     text_status: str | UnsetType = UNSET
     referrers: Annotated[Sequence[str], Meta(description="pages that link to it, the first of them")] | UnsetType = UNSET
     referrers_total: int | UnsetType = UNSET
@@ -317,6 +342,7 @@ class ExplainAnswer(Struct):
     unreachable: UnreachableSiteRow | None
     access: str
     waits_for_login: str | None
+    paused: PausedRow | None
     proxy: str
     seen_on: Sequence[str]
     rendering: PageRenderingAnswer | None
