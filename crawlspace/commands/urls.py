@@ -12,7 +12,7 @@ from crawlspace.admin.report import STATE_LABELS, label_of
 from crawlspace.admin.url_lines import Rows, csv_lines, json_lines, status_range
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one
-from crawlspace.runtime.session.url_listing import UrlFilter, listed_urls
+from crawlspace.runtime.lookups.url_listing import UrlFilter, listed_urls
 from crawlspace.text import MESSAGE, printable, quoted
 
 REFERRERS_SHOWN = 10

@@ -15,7 +15,7 @@ from crawlspace.console.routes import Asked, NoSuchThing
 from crawlspace.document import Part, with_values
 from crawlspace.index.orders import part_id, part_url
 from crawlspace.index.search import read_facets, read_filter
-from crawlspace.runtime.session.documents import DocumentInStore, stored_document
+from crawlspace.runtime.lookups.documents import DocumentInStore, stored_document
 from crawlspace.runtime.session.markdown_export import markdown_file
 from crawlspace.runtime.session.searching import as_json, search
 from crawlspace.text import quoted

@@ -19,10 +19,10 @@ from crawlspace.console.api.operations import Lines
 from crawlspace.console.pages.collections import looked_up
 from crawlspace.console.routes import Asked, NoSuchThing
 from crawlspace.errors import CrawlspaceError, UsageError
+from crawlspace.runtime.lookups.url_listing import UrlFilter, listed_urls
 from crawlspace.runtime.session.collection_status import collection_status
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.runtime.session.url_details import explain_urls
-from crawlspace.runtime.session.url_listing import UrlFilter, listed_urls
 from crawlspace.text import quoted
 
 REFERRERS = 10

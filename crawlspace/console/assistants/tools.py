@@ -21,7 +21,7 @@ from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.index.orders import part_url
 from crawlspace.index.search import read_filter
 from crawlspace.runtime.components.explanation_text import decision_lines, known_lines
-from crawlspace.runtime.session.documents import stored_document
+from crawlspace.runtime.lookups.documents import stored_document
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.runtime.session.project import ProjectCollections
 from crawlspace.runtime.session.searching import search, without_marks
