@@ -107,6 +107,8 @@ def _asked(ground: Ground, prepared: Path, load: _Load) -> Cost:
         finally:
             ended.set()
             asking.join()
+            if console.poll() is not None:
+                raise BenchmarkFailed(f"the console has ended:\n{tail(log)}")
             load.note_memory(console.pid)
     finally:
         stop(console)
@@ -127,6 +129,8 @@ class _Load:
     clients: int
     took_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     errors: Counter[str] = field(default_factory=Counter)
+    too_early: int = 0
+    """Searches and documents that were asked for before the crawl had any."""
     seconds: float = 0
     peak_mb: float = 0
 
@@ -140,6 +144,7 @@ class _Load:
     async def _client(self, session: aiohttp.ClientSession, number: int, url: str, ended: threading.Event) -> None:
         chance = random.Random(number)
         await asyncio.sleep(chance.random() * _PAUSE_S)
+        answered: set[str] = set()
         of_one = f"/api/v1/collections/{NAME}"
         while not ended.is_set():
             known = quote(f"{_KNOWN}{chance.randrange(1000)}", safe="")
@@ -155,8 +160,13 @@ class _Load:
             try:
                 async with session.get(path) as response:
                     body = await response.read()
-                    not_yet = kind in ("search", "document") and response.status in (404, 503)  # before its first documents
-                    if response.status != 200 and not not_yet:
+                    if response.status == 200:
+                        answered.add(kind)
+                    # before the first documents are there, and not after one was answered
+                    not_yet = kind in ("search", "document") and kind not in answered and response.status in (404, 503)
+                    if not_yet:
+                        self.too_early += 1
+                    elif response.status != 200:
                         self.errors[f"{kind} {response.status} {body[:200]!r}"] += 1
             except aiohttp.ClientError as error:
                 self.errors[f"{kind} {error!r}"] += 1
@@ -187,6 +197,7 @@ class _Load:
             ),
             Row(_NAME, "ms of an answer, 95th percentile", f"{1e3 * p95:.0f}", f"< {1e3 * _SLOWEST_S:.0f}", p95 < _SLOWEST_S),
             Row(_NAME, f"errors of {len(everything):,} requests", f"{failed}", "0", not failed),
+            Row(_NAME, "searches and documents before there were any", f"{self.too_early}"),
             Row(_NAME, "peak memory of the console, MB", f"{self.peak_mb:.0f}"),
         ]
 
