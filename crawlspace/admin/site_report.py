@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from crawlspace.clock import iso, local_time
 from crawlspace.model import Held
+from crawlspace.state.duplicates import host_of
 from crawlspace.state.store import SiteStore, UrlStore
 from crawlspace.state.unreachable import UnreachableSite, cause_of
 from crawlspace.text import counted
@@ -65,10 +66,22 @@ def held_sites(sites: Iterable[SiteReport]) -> dict[str, SiteReport]:
     return {one.row.site: one for one in sites if one.held and one.documents}
 
 
-def held_by_reason(store: UrlStore, sites: Sequence[SiteReport] = ()) -> Mapping[Held, int]:
+def held_by_reason(store: UrlStore, sites: Sequence[SiteReport] = ()) -> Counter[Held]:
     """Return the number of documents in the index whose deletion is held, by reason."""
-    whole = held_sites(sites)
-    found = Counter(state.held for state in store.urls(held=True) if state.held is not None and state.site not in whole)
-    if whole:
-        found[Held.HOST] += sum(one.documents for one in whole.values())
+    found = Counter[Held]()
+    for (reason, _), number in held_by_host(store, sites).items():
+        found[reason] += number
     return found
+
+
+def held_by_host(store: UrlStore, sites: Sequence[SiteReport] = ()) -> Mapping[tuple[Held, str], int]:
+    """Return the same by reason and host (without port). All documents of a site that is held as a whole count for Held.HOST alone."""
+    whole = held_sites(sites)
+    found = Counter(store.held_numbers())
+    for host in {host_of(name) for name in whole}:
+        found.subtract(
+            (state.held, host) for state in store.urls(held=True, host=host) if state.held is not None and state.site in whole
+        )
+    for name, one in whole.items():
+        found[Held.HOST, host_of(name)] += one.documents
+    return +found

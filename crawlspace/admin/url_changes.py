@@ -133,19 +133,19 @@ class UrlChanges:
         self.crawled = crawled
         self._progress = progress
 
-    def approve(self, reason: Held | None = None) -> ChangeCounts:
-        """Send the held deletions, all or those with one reason, and those of held duplicates that replace them."""
+    def approve(self, reason: Held | None = None, *, host: str | None = None) -> ChangeCounts:
+        """Send the held deletions, all or those with one reason or of one host, and those of held duplicates that replace them."""
 
         def sent(state: UrlState) -> Change | None:
-            if state.held is None or reason not in (None, state.held):
+            if not _is_held(state, reason, host):
                 return None
             transition = approved(state, now=self._now)
             return Change(transition.state, forget=transition.forget)
 
-        return self._revise_all(lambda: self._held(reason), sent)
+        return self._revise_all(lambda: self._held(reason, host), sent)
 
-    def discard(self, reason: Held | None = None) -> ChangeCounts:
-        """Drop the held deletions, all or those with one reason.
+    def discard(self, reason: Held | None = None, *, host: str | None = None) -> ChangeCounts:
+        """Drop the held deletions, all or those with one reason or of one host.
 
         Those demanded by the rules are held again at the next start, which checks all URLs again, unless the rules are corrected.
         """
@@ -153,14 +153,14 @@ class UrlChanges:
         next_run = last_run(self._store) + 1
 
         def dropped(state: UrlState) -> Change | None:
-            if state.held is None or reason not in (None, state.held):
+            if not _is_held(state, reason, host):
                 return None
             transition = discarded(state, next_run=next_run)
             return Change(transition.state, keep_in_index=True)  # even if it was left there for another collection
 
-        if any(reason in (None, one) and self._held(one) for one in (Held.RULES, Held.FOLDED)):
+        if any(reason in (None, one) and self._held(one, host) for one in (Held.RULES, Held.FOLDED)):
             self._store.set_meta(RULES_HASH, "")  # first: after a kill the next start also checks all URLs
-        return self._revise(self._held(reason), dropped)
+        return self._revise(self._held(reason, host), dropped)
 
     def approve_site(self, site: str) -> ChangeCounts:
         """Delete the documents of an unreachable site, and forget their URLs; a link to one discovers it again."""
@@ -234,8 +234,8 @@ class UrlChanges:
                 self._progress(f"{counted(seen, 'URL')} so far")
         return ids
 
-    def _held(self, reason: Held | None) -> array[int]:
-        return array("q", (state.id for state in self._store.urls(held=True) if reason in (None, state.held)))
+    def _held(self, reason: Held | None, host: str | None) -> array[int]:
+        return array("q", (state.id for state in self._store.urls(held=True, reason=reason, host=host)))
 
     def _revise_all(
         self, ids_left: Callable[[], Sequence[int]], change: Callable[[UrlState], Change | NotChanged | None]
@@ -275,6 +275,10 @@ class UrlChanges:
         is_fetched = self.crawled and state.lease_until is not None and not even_fetched
         outcome = outcomes[state.id] = NotChanged.FETCHED_NOW if is_fetched else change(state)
         return None if isinstance(outcome, NotChanged) else outcome
+
+
+def _is_held(state: UrlState, reason: Held | None, host: str | None) -> bool:
+    return state.held is not None and reason in (None, state.held) and host in (None, host_of(state.site))
 
 
 def is_outside(state: UrlState) -> bool:

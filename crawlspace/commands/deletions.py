@@ -8,12 +8,12 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
-from crawlspace.admin.url_changes import NotChanged
+from crawlspace.admin.site_report import SiteReport
 from crawlspace.clock import SystemClock, iso, local_time
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, hanging, print_json, url_changes
+from crawlspace.runtime.session.held_deletions import HeldSelection, decide, held_deletions, held_urls
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.text import counted
 
@@ -40,76 +40,56 @@ class Command(CollectionCommand):
             metavar="REASON",
             help="only those with this reason: host, many or rules",
         )
+        parser.add_argument("--host", metavar="HOST", help="only those of this host, on all its ports")
         parser.add_argument("--json", action="store_true", help="print one object a line for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if opts.approve and opts.discard:
             raise UsageError("give --approve or --discard, not both")
         paths = self.paths(exactly_one(args, example="scrapy deletions demo"))
-        reason = None if opts.reason is None else Held[opts.reason.upper()]
+        selection = HeldSelection(None if opts.reason is None else Held[opts.reason.upper()], opts.host)
         if opts.approve or opts.discard:
-            return _decide(paths, reason, approve=opts.approve, as_json=opts.json)
-        _list(paths, reason, as_json=opts.json)
+            _decide(paths, selection, approve=opts.approve, as_json=opts.json)
+        else:
+            _list(paths, selection, as_json=opts.json)
         return 0
 
 
-def _list(paths: CollectionPaths, reason: Held | None, *, as_json: bool) -> None:
+def _list(paths: CollectionPaths, selection: HeldSelection, *, as_json: bool) -> None:
     found: Counter[Held] = Counter()
     if not as_json and sys.stdout.isatty():
         print(f"{'REASON':<6} {'STATUS':>6}  {'LAST FETCH':<16}  URL")
     with paths.store.reading() as opened:
-        whole = {} if opened is None else held_sites(paths.unreachable(opened.store))
-        for site in whole.values() if reason in (None, Held.HOST) else ():
-            found[Held.HOST] += site.documents
-            print(json.dumps(_site_json(site)) if as_json else _site_text(site))
-        for state in opened.store.urls(held=True) if opened is not None else ():
-            if state.held is not None and reason in (None, state.held) and state.site not in whole:
-                found[state.held] += 1
-                print(_json(state, state.held) if as_json else _text(state, state.held))
+        if opened is not None:
+            held = held_deletions(paths, opened.store)
+            for site in held.sites_of(selection):
+                found[Held.HOST] += site.documents
+                print(json.dumps(_site_json(site)) if as_json else _site_text(site))
+            for state in held_urls(opened.store, held, selection):
+                if state.held is not None:
+                    found[state.held] += 1
+                    print(_json(state, state.held) if as_json else _text(state, state.held))
     if as_json:
         return
     sys.stdout.flush()
     if not found:
-        print(_nothing(paths, reason), file=sys.stderr)
+        print(f"no deletion of {paths.name} is held{selection}", file=sys.stderr)
         return
     print(f"\n{counted(found.total(), 'deletion is', 'deletions are')} held:", file=sys.stderr)
-    for held, count in sorted(found.items()):
-        print(hanging(f"  {held.label:<6}{count:>10,}  ", held.sentence), file=sys.stderr)
+    for reason, count in sorted(found.items()):
+        print(hanging(f"  {reason.label:<6}{count:>10,}  ", reason.sentence), file=sys.stderr)
 
 
-def _decide(paths: CollectionPaths, reason: Held | None, *, approve: bool, as_json: bool) -> int:
-    with paths.store.changing() as opened:
-        sites = [] if opened is None else paths.unreachable(opened.store)
-        found = Counter[Held]() if opened is None else held_by_reason(opened.store, sites)
-        if opened is None or not (found if reason is None else found.get(reason)):
-            print(_nothing(paths, reason), file=sys.stderr)
-            return 1
-        changes = url_changes(opened)
-        made = changes.approve(reason) if approve else changes.discard(reason)
-        for site in held_sites(sites) if reason in (None, Held.HOST) else ():
-            made.add(changes.approve_site(site) if approve else changes.discard_site(site))
-        if as_json:
-            print_json({"approved" if approve else "discarded": made.changed, "fetched_now": made.left[NotChanged.FETCHED_NOW]})
-        else:
-            print(
-                f"{counted(made.changed, 'deletion is', 'deletions are')} {'approved' if approve else 'discarded: the documents stay in the index'}"
-            )
-        for note in made.of_the_rest():
-            print(note, file=sys.stderr)
-        if not approve and any(one in found and reason in (None, one) for one in (Held.RULES, Held.FOLDED)):
-            print(
-                f"what the rules exclude is held again by the next start, unless the rules are corrected: scrapy plan {paths.name} shows it",
-                file=sys.stderr,
-            )
-        if approve:
-            message = opened.deliver(paths.sinks, SystemClock())
-            if message:
-                print(message, file=sys.stderr)
-    return 0
-
-
-def _nothing(paths: CollectionPaths, reason: Held | None) -> str:
-    return f"no deletion of {paths.name} is held" + ("" if reason is None else f" for the reason {reason.label}")
+def _decide(paths: CollectionPaths, selection: HeldSelection, *, approve: bool, as_json: bool) -> None:
+    done = decide(paths, selection, approve=approve, clock=SystemClock(), changes_of=url_changes)
+    if as_json:
+        print_json({"approved" if approve else "discarded": done.changed, "fetched_now": done.fetched_now})
+    else:
+        print(
+            f"{counted(done.changed, 'deletion is', 'deletions are')} {'approved' if approve else 'discarded: the documents stay in the index'}"
+        )
+    for note in done.notes:
+        print(note, file=sys.stderr)
 
 
 def _site_text(site: SiteReport) -> str:

@@ -28,7 +28,7 @@ from typing import Protocol
 
 from crawlspace.decision import Reason
 from crawlspace.document import Document, IndexOrder, Op
-from crawlspace.model import NewUrl, Queue, State, UrlState
+from crawlspace.model import Held, NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.due_times import AT_ONCE, DueChanges
@@ -239,10 +239,14 @@ class UrlStore(Protocol):
         status: int | None = None,
         host: str | None = None,
         held: bool = False,
+        reason: Held | None = None,
         after: int = 0,
     ) -> Iterator[UrlState]:
-        """Yield URL states in order of discovery, from the one after an id on; `host` is the host without port. `leased` selects only
-        leased ones, `held` only those in the index whose deletion is held."""
+        """Yield URL states in order of discovery, from the one after that id on; `host` is the host without port. `leased` selects only leased
+        ones, `held` only those in the index whose deletion is held, and `reason` those held for it."""
+
+    def held_numbers(self) -> dict[tuple[Held, str], int]:
+        """Return how many documents in the index have a held deletion, by reason and host (without port). Costs time by these alone."""
 
     def folded_urls(self) -> Iterator[UrlState]:
         """Return the URLs that are held for Held.FOLDED, including those represented by another one in the index."""

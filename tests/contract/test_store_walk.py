@@ -356,7 +356,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
     def same_to_look_at(self) -> None:
         self.both(lambda store: list(store.urls()))
         self.both(lambda store: list(store.urls(leased=True)))
-        self.both(lambda store: (list(store.urls(held=True)), list(store.folded_urls())))
+        self.both(lambda store: (list(store.urls(held=True)), list(store.folded_urls()), store.held_numbers()))
         self.both(lambda store: (list(store.sites()), store.site_pauses()))
         self.both(lambda store: (store.counts(), store.refused_links(), store.refused_links(page=3)))
         self.both(lambda store: [store.is_duplicate(n, checksum=b"one", canonical=key(PLACES[n])) for n in range(5)])

@@ -256,7 +256,8 @@ def test_deletions_are_approved(demo: Project, run: Run) -> None:
     assert (approved.stdout, approved.stderr) == ("1 deletion is approved\n", "the index is up to date\n")
     assert "/many" not in statuses(demo)
     assert indexed(demo) == ["/", "/", "/down", "/slip"]
-    assert json_of(run("deletions", "demo", "--approve", "--json")) == {"approved": 2, "fetched_now": 0}
+    assert run("deletions", "demo", "--approve", "--host", "shop.example.com").returncode == 1
+    assert json_of(run("deletions", "demo", "--approve", "--host", "www.example.com", "--json")) == {"approved": 2, "fetched_now": 0}
     assert statuses(demo) == {"/": 200, "/gone": 404, "/slip": 760, f"{SHOP}/": 200, f"{SHOP}/out": 760}
     assert indexed(demo) == ["/", "/"]
     ended = run("deletions", "demo", "--approve")

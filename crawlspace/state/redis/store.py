@@ -6,13 +6,14 @@ the operations for several workers.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import redis
 
-from crawlspace.model import NewUrl, Queue, State, UrlState
+from crawlspace.model import Held, NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.due_times import AT_ONCE, DueChanges, due_changes
 from crawlspace.state.redis.encoding import (
@@ -220,10 +221,22 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         status: int | None = None,
         host: str | None = None,
         held: bool = False,
+        reason: Held | None = None,
         after: int = 0,
     ) -> Iterator[UrlState]:
         """Read in pages, so that neither memory nor the server is occupied while the caller works."""
-        wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host, "held": held}
+        if held or reason is not None:
+            ids = sorted(self._held(folded=False, reason=reason, host=host))
+            for found in self._by_ids(ids[bisect_right(ids, after) :]):
+                if (
+                    found.held is not None
+                    and (state is None or found.state is state)
+                    and (not leased or found.lease_until is not None)
+                    and status in (None, found.status)
+                ):
+                    yield found
+            return
+        wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host}
         while True:
             after, reply = self.server.call("urls", after=after, limit=_PAGE, **wanted)
             yield from states_of(reply)
@@ -237,18 +250,37 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
             return counts_of(reply, held=len(held))
 
     def folded_urls(self) -> Iterator[UrlState]:
-        ids = sorted(self._held(folded=True))
+        return self._by_ids(sorted(self._held(folded=True)))
+
+    def held_numbers(self) -> dict[tuple[Held, str], int]:
+        found = Counter[tuple[Held, str]]()
+        seen: set[int] = set()
+        for _, groups in self._held_some(is_grouped=True):
+            for reason, host, ids in groups:
+                new = {*ids} - seen  # a scan may return one twice
+                found[Held(reason), host.decode()] += len(new)
+                seen |= new
+        return dict(found)
+
+    def _by_ids(self, ids: Sequence[int]) -> Iterator[UrlState]:
         for first in range(0, len(ids), _PAGE):
             yield from self.get_by_ids(ids[first : first + _PAGE])
 
-    def _held(self, *, folded: bool) -> set[int]:
+    def _held(self, *, folded: bool, reason: Held | None = None, host: str | None = None) -> set[int]:
         held: set[int] = set()
-        cursor = None
-        while cursor != "0":
-            next_, ids = self.server.call("held_some", cursor=cursor or "0", limit=AT_ONCE, folded=folded)
-            cursor = next_.decode()
+        for ids, _ in self._held_some(folded=folded, reason=reason, host=host):
             held.update(ids)
         return held
+
+    def _held_some(self, **wanted: object) -> Iterator[tuple[list[int], list[Any]]]:
+        """Yield the ids of held deletions, or groups of them: reason, host, ids."""
+        cursor = "0"
+        while True:
+            next_, ids, groups = self.server.call("held_some", cursor=cursor, limit=AT_ONCE, **wanted)
+            yield ids, groups
+            cursor = next_.decode()
+            if cursor == "0":
+                return
 
     # values by name
     def get_meta(self, name: str) -> str | None:

@@ -124,11 +124,12 @@ def by_ids(db: apsw.Connection, ids: Collection[int]) -> list[UrlState]:
 
 
 def pages(
-    *, state: State | None, leased: bool, status: int | None, host: str | None, held: bool
+    *, state: State | None, leased: bool, status: int | None, host: str | None, held: bool, reason: Held | None
 ) -> Callable[[apsw.Connection, int], list[UrlState]]:
     """Return a function that reads the next of the selected URLs after an id."""
-    wanted = {"url.state": state, "url.status": status, "site.host": host}
+    wanted = {"url.state": state, "url.status": status, "site.host": host, "url.held": reason}
     chosen = {column: value for column, value in wanted.items() if value is not None}
+    held = held or reason is not None
     index = "INDEXED BY url_leased" if leased else "INDEXED BY url_held" if held else "NOT INDEXED"
     statement = (
         f"SELECT {URL_COLUMNS} FROM url {index} CROSS JOIN site ON site.id = url.site WHERE url.id > ?"
@@ -138,6 +139,15 @@ def pages(
         + f" ORDER BY url.id LIMIT {PAGE}"
     )
     return lambda db, after: url_states(db.execute(readable(statement, db), (after, *chosen.values())))
+
+
+def held_numbers(db: apsw.Connection) -> dict[tuple[Held, str], int]:
+    statement = (
+        "SELECT number.held, site.host, sum(number.urls) FROM (SELECT url.held, url.site, count(*) AS urls FROM url INDEXED BY url_held"
+        " WHERE url.held IS NOT NULL AND (url.indexed OR url.left_behind) GROUP BY url.held, url.site) AS number"
+        " CROSS JOIN site ON site.id = number.site GROUP BY number.held, site.host"
+    )
+    return {(Held(reason), host): number for reason, host, number in db.execute(readable(statement, db))}
 
 
 def folded_urls(db: apsw.Connection, after: int) -> list[UrlState]:

@@ -17,7 +17,7 @@ import apsw
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.document import Document, IndexOrder
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import NewUrl, Queue, State, UrlState
+from crawlspace.model import Held, NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import PageLinks
 from crawlspace.state.link_keys import folded_links
@@ -262,15 +262,18 @@ class SqliteStore:
         status: int | None = None,
         host: str | None = None,
         held: bool = False,
+        reason: Held | None = None,
         after: int = 0,
     ) -> Iterator[UrlState]:
         """Read in pages, so that neither memory nor a snapshot is occupied while the caller works."""
-        return self._in_pages(rows.pages(state=state, leased=leased, status=status, host=host, held=held), after)
+        return self._in_pages(
+            rows.pages(state=state, leased=leased, status=status, host=host, held=held, reason=reason), after=after
+        )
 
     def folded_urls(self) -> Iterator[UrlState]:
         return self._in_pages(rows.folded_urls)
 
-    def _in_pages(self, page_after: Callable[[apsw.Connection, int], list[UrlState]], after: int = 0) -> Iterator[UrlState]:
+    def _in_pages(self, page_after: Callable[[apsw.Connection, int], list[UrlState]], *, after: int = 0) -> Iterator[UrlState]:
         last = after
         while True:
             with self._reading() as db:
@@ -281,6 +284,7 @@ class SqliteStore:
             last = page[-1].id
 
     counts = _within(_snapshot, rows.counts)
+    held_numbers = _within(_reading, rows.held_numbers)
     known_of_host = _within(_reading, sqlite_sites.known_of_host)
     host_count = _within(_reading, sqlite_sites.host_count)
 

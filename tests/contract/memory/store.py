@@ -241,13 +241,15 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         status: int | None = None,
         host: str | None = None,
         held: bool = False,
+        reason: Held | None = None,
         after: int = 0,
     ) -> Iterator[UrlState]:
         for id in sorted(id for id in self._urls if id > after):
             row = self._urls.get(id)
             if (
                 row
-                and (not held or (row.held is not None and self._groups.is_in_index(row)))
+                and reason in (None, row.held)
+                and (not (held or reason) or (row.held is not None and self._groups.is_in_index(row)))
                 and (state is None or row.state is state)
                 and (not leased or row.lease_until is not None)
                 and (status is None or row.status == status)
@@ -257,6 +259,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
 
     def folded_urls(self) -> Iterator[UrlState]:
         return (state for state in self.urls() if state.held is Held.FOLDED)
+
+    def held_numbers(self) -> dict[tuple[Held, str], int]:
+        return dict(Counter((row.held, _host(row.site)) for row in self.urls(held=True) if row.held is not None))
 
     def counts(self) -> Counts:
         rows = self._urls.values()

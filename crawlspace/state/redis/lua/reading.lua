@@ -53,7 +53,6 @@ function reads.urls(args)
       and (not args.leased or row[LEASE_UNTIL])
       and (args.status == nil or row[STATUS] == args.status)
       and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host)
-      and (not args.held or (row[HELD] and (groups.representative_of(id, row) == id or groups.is_left_in_index(id))))
   end)
   return {last, reading.replies(found)}
 end
@@ -101,10 +100,10 @@ function reads.is_duplicate(args)
   return 0
 end
 
--- Return some of the held deletions, or of all URLs that are held because they are `folded`, and the cursor for the next call; "0": there
--- are no more.
+-- Return the cursor for the next call ("0": there are no more) and some of the held deletions, or of all URLs that are held because they are
+-- `folded`: those for a reason and of a host, if these are given; `is_grouped` returns them by reason and host instead.
 function reads.held_some(args)
-  local found, held = call("SSCAN", keys.held, args.cursor, "COUNT", args.limit), {}
+  local found, held, by_key, grouped = call("SSCAN", keys.held, args.cursor, "COUNT", args.limit), {}, {}, {}
   local ids = {}
   for n, member in ipairs(found[2]) do ids[n] = tonumber(member) end
   prefetch(ids)
@@ -114,11 +113,23 @@ function reads.held_some(args)
     if args.folded then
       is_wanted = row and row[HELD] == HELD_FOR.FOLDED
     else
-      is_wanted = row and (groups.representative_of(id, row) == id or groups.is_left_in_index(id))
+      is_wanted = row and (args.reason == nil or row[HELD] == args.reason)
+        and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host)
+        and (groups.representative_of(id, row) == id or groups.is_left_in_index(id))
     end
-    if is_wanted then held[#held + 1] = id end
+    if is_wanted and args.is_grouped then
+      local host = cache.host_of(sites.name(row[SITE]))
+      local key = row[HELD] .. " " .. host
+      if not by_key[key] then
+        by_key[key] = {}
+        grouped[#grouped + 1] = {row[HELD], host, by_key[key]}
+      end
+      table.insert(by_key[key], id)
+    elseif is_wanted then
+      held[#held + 1] = id
+    end
   end
-  return {found[1], held}
+  return {found[1], held, grouped}
 end
 
 function reads.counts()
