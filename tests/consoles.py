@@ -61,6 +61,8 @@ class Browser:
     base: str
     headers: dict[str, str] = field(default_factory=dict)
     cookies: CookieJar = field(default_factory=CookieJar)
+    console: Console | None = None
+    """The console itself, to wait for what it does."""
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Got:
         return self._send(urllib.request.Request(self.base[:-1] + path, headers={**self.headers, **(headers or {})}))
@@ -176,7 +178,7 @@ def served(
     thread.start()
     base = begun.result(LONGEST_WAIT_S)
     try:
-        yield Browser(base)
+        yield Browser(base, console=console)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(LONGEST_WAIT_S)

@@ -8,9 +8,8 @@ from types import MappingProxyType
 
 from crawlspace.admin.extraction_preview import ExtractionChanges
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.crawl.rule_changes.survey import OTHERS
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, exactly_one, hanging, print_json, shortened
-from crawlspace.runtime.session.rule_plan import CONTENT_CHANGED, FIELDS_CHANGED, KINDS, RulePlan, rule_plan
+from crawlspace.runtime.session.rule_plan import CONTENT_CHANGED, FIELDS_CHANGED, KINDS, RulePlan, largest_rules, rule_plan
 from crawlspace.status import Status
 from crawlspace.text import counted, printable
 
@@ -94,7 +93,7 @@ def _lines(found: RulePlan, collection: Collection) -> Iterator[str]:
             f"is meant, start, and then approve it with `scrapy deletions {name} --approve`. If not, correct the rules and look again.",
         )
     if shown.by_rule:
-        yield from _table("By rule", _largest(shown.by_rule), found.texts)
+        yield from _table("By rule", largest_rules(shown.by_rule, _ROWS), found.texts)
     yield from _table("By host", shown.by_host)
     for kind, meaning in KINDS.items():
         if shown.examples.get(kind):
@@ -121,12 +120,3 @@ def _table(title: str, rows: Mapping[str, Mapping[str, int]], texts: Mapping[str
         yield f"  {shortened(name, _NAME):<{_NAME}}{columns}".rstrip()
         if name in texts:
             yield f"    {shortened(printable(texts[name]), WIDTH - 4)}"
-
-
-def _largest(rules: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]]:
-    """Return the rules with the most URLs; the others are added up as one."""
-    shown = dict(list(rules.items())[:_ROWS])
-    for numbers in list(rules.values())[_ROWS:]:
-        others = dict(shown.get(OTHERS, {}))
-        shown[OTHERS] = {kind: others.get(kind, 0) + numbers.get(kind, 0) for kind in {**others, **numbers}}
-    return shown

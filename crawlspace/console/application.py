@@ -17,7 +17,7 @@ from crawlspace.console.api.serving import add_api
 from crawlspace.console.console import Console
 from crawlspace.console.content import CONTENT, ContentServer
 from crawlspace.console.guard import FOR_PROGRAMS, LARGEST_FORM, SESSION, USER, Access, Guard, address_of
-from crawlspace.console.pages import collections, explorer, overview, search, url
+from crawlspace.console.pages import collections, deletions, explorer, overview, rules, search, url
 from crawlspace.console.public_search import HOME, PublicSearch
 from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Framed, Json, Route, View, refuse_role, status_of_error
 from crawlspace.console.sending import send_lines
@@ -31,7 +31,15 @@ logger = logging.getLogger(__name__)
 _YEAR_S = 31_536_000
 _COOKED: web.AppKey[Environment] = web.AppKey("templates", Environment)
 
-PAGES: tuple[Route, ...] = (*collections.ROUTES, *overview.ROUTES, *search.ROUTES, *explorer.ROUTES, *url.ROUTES)
+PAGES: tuple[Route, ...] = (
+    *collections.ROUTES,
+    *overview.ROUTES,
+    *explorer.ROUTES,
+    *url.ROUTES,
+    *rules.ROUTES,
+    *deletions.ROUTES,
+    *search.ROUTES,
+)
 
 
 def application(console: Console, access: Access, public: Sequence[str] = ()) -> web.Application:
@@ -98,7 +106,7 @@ class _Handler:
             query=request.query,
             form=await _form(request),
         )
-        if user is not None and role is not None and self._route.method == "POST":
+        if user is not None and role is not None and self._route.changes:
             answer = await asyncio.to_thread(self._act, asked, user)
         else:
             answer = await asyncio.to_thread(self._route.function, asked)
@@ -130,6 +138,8 @@ class _Handler:
             answer = self._route.function(asked)
             if isinstance(answer, Done):
                 entry.result, entry.details = answer.sentence, answer.details
+            elif isinstance(answer, View) and answer.status >= HTTPStatus.BAD_REQUEST:
+                entry.result = "refused"
         return answer
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from crawlspace.clock import Clock, iso
 from crawlspace.config.collection import Collection, load_collection
+from crawlspace.console.plans import Plans
 from crawlspace.console.snapshot.taking import Snapshots
 from crawlspace.console.users import User
 from crawlspace.errors import ConfigError, CrawlspaceError
@@ -39,6 +40,7 @@ class Console:
         self.long_work = threading.Semaphore()
         """For what reads a whole collection for a program: one at a time."""
         self.audit_log = AuditLog(self.data_folder / "console-audit.jsonl", clock)
+        self.plans = Plans(project, clock)
 
     def names(self) -> list[str]:
         """Return the names of all collections. Raises ConfigError."""

@@ -135,6 +135,8 @@ class Route:
     path: str
     function: PageFunction
     role: Role | None = Role.VIEWER
+    changes: bool = False
+    """Whether it is recorded in the audit log."""
 
 
 def page(path: str, function: PageFunction, *, role: Role = Role.VIEWER) -> Route:
@@ -144,7 +146,12 @@ def page(path: str, function: PageFunction, *, role: Role = Role.VIEWER) -> Rout
 
 def action(path: str, function: PageFunction) -> Route:
     """Return the route of an action: operators only, and kept in the audit log."""
-    return Route("POST", path, function, Role.OPERATOR)
+    return Route("POST", path, function, Role.OPERATOR, changes=True)
+
+
+def question(path: str, function: PageFunction) -> Route:
+    """Return the route of a form that changes nothing: it is sent as one because of what it holds, such as a whole file."""
+    return Route("POST", path, function)
 
 
 Routes: TypeAlias = Sequence[Route]

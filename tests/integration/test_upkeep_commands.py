@@ -257,7 +257,10 @@ def test_deletions_are_approved(demo: Project, run: Run) -> None:
     assert "/many" not in statuses(demo)
     assert indexed(demo) == ["/", "/", "/down", "/slip"]
     assert run("deletions", "demo", "--approve", "--host", "shop.example.com").returncode == 1
-    assert json_of(run("deletions", "demo", "--approve", "--host", "www.example.com", "--json")) == {"approved": 2, "fetched_now": 0}
+    assert json_of(run("deletions", "demo", "--approve", "--host", "www.example.com", "--json")) == {
+        "approved": 2,
+        "fetched_now": 0,
+    }
     assert statuses(demo) == {"/": 200, "/gone": 404, "/slip": 760, f"{SHOP}/": 200, f"{SHOP}/out": 760}
     assert indexed(demo) == ["/", "/"]
     ended = run("deletions", "demo", "--approve")

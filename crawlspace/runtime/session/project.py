@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from scrapy.settings import BaseSettings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.config.collection import collection_folder, collection_names
@@ -56,6 +56,11 @@ class ProjectCollections:
                 paths = collection_paths(name, folder, collection_settings(self._settings, name))
                 loaded = self._loaded[name] = _Loaded(paths, stamp, now + _LONGEST_S)
             return loaded.paths
+
+    def command_line(self) -> dict[str, str]:
+        """Return the settings of the command line, for another process of the project."""
+        least = SETTINGS_PRIORITIES["cmdline"]
+        return {name: str(value) for name, value in self._settings.items() if (self._settings.getpriority(name) or 0) >= least}
 
 
 def _stamp(folder: Path) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from crawlspace.crawl.rule_changes.survey import (
     FOLDED,
     JUDGED,
     KEPT,
+    OTHERS,
     RETURNED,
     UNINDEXED,
     Plan,
@@ -126,6 +127,17 @@ def rule_plan(paths: CollectionPaths, collection: Collection, *, surveyed: Surve
             [] if opened is None else list(_of_refresh(collection, known)),
             None if opened is None else extraction_changes(collection, known),
         )
+
+
+def largest_rules(by_rule: Mapping[str, Mapping[str, int]], most: int) -> dict[str, dict[str, int]]:
+    """Return the rules with the most URLs; the others are added up as one."""
+    rows = list(by_rule.items())
+    shown = {rule: dict(numbers) for rule, numbers in rows[:most]}
+    for _, numbers in rows[most:]:
+        others = shown.setdefault(OTHERS, {})
+        for kind, number in numbers.items():
+            others[kind] = others.get(kind, 0) + number
+    return shown
 
 
 def _of_refresh(collection: Collection, store: Store) -> Iterator[str]:

@@ -1,0 +1,150 @@
+"""Plans of edited rules that are worked out while their reader waits: one at a time, and none for a reader who has left."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import subprocess
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from crawlspace.clock import Clock
+from crawlspace.errors import CrawlspaceError, UsageError
+from crawlspace.runtime.session.plan_process import PlanAnswer, PlannedChanges, PlanStart, started
+
+PATIENCE_S = 60.0
+"""Seconds after which a reader who has not asked again has left. Browsers ask less often for a page that nobody sees."""
+_KEPT = 20
+"""Plans that can still be seen."""
+_LOOK_S = 0.5
+_BLOCK = 65_536
+
+
+@dataclass(slots=True)
+class WaitingPlan:
+    """A plan, from when it is asked for. It is not begun while another one is worked out."""
+
+    id: str
+    user: str
+    start: PlanStart
+    text: str
+    """The edited text."""
+    seen: str
+    """The digest of the file that was edited."""
+    asked_at: float
+    checked: int = 0
+    known: int = 0
+    found: PlannedChanges | None = None
+    error: str = ""
+    is_over: bool = False
+    is_unwanted: bool = False
+    begun: threading.Event = field(default_factory=threading.Event)
+    """Set when it is worked out, and no other one is."""
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def has_begun(self) -> bool:
+        return self.begun.is_set()
+
+    @property
+    def collection(self) -> str:
+        return self.start.collection
+
+    @property
+    def file(self) -> str:
+        return self.start.file
+
+
+class Plans:
+    """The plans of a console."""
+
+    def __init__(self, project: Path, clock: Clock) -> None:
+        self._project = project
+        self._clock = clock
+        self._changing = threading.Lock()
+        self._working = threading.Lock()
+        self._plans: OrderedDict[str, WaitingPlan] = OrderedDict()
+
+    def begin(self, user: str, start: PlanStart, *, text: str = "", seen: str = "") -> WaitingPlan:
+        """Begin a plan, or return that which the user waits for already; another one of this user is given up."""
+        with self._changing:
+            now = self._clock.monotonic()
+            for old in self._plans.values():
+                if old.user != user or old.collection != start.collection or old.is_over:
+                    continue
+                if old.start == start:
+                    old.asked_at = now
+                    return old
+                old.is_unwanted = True
+            if sum(not one.is_over for one in self._plans.values()) >= _KEPT:
+                raise UsageError("too many plans are being worked out already: try again in a minute")
+            plan = WaitingPlan(secrets.token_urlsafe(12), user, start, text, seen, now)
+            self._plans[plan.id] = plan
+            for id, one in list(self._plans.items()):
+                if len(self._plans) > _KEPT and one.is_over:
+                    del self._plans[id]
+        threading.Thread(target=self._work_out, args=(plan,), daemon=True, name="plan").start()
+        return plan
+
+    def get(self, id: str, *, collection: str) -> WaitingPlan:
+        """Return a plan that its reader asks for. Raises UsageError for one that is not kept any more."""
+        plan = self._plans.get(id)
+        if plan is None or plan.collection != collection:
+            raise UsageError("this plan is not kept any more: begin it again")
+        plan.asked_at = self._clock.monotonic()
+        return plan
+
+    def _work_out(self, plan: WaitingPlan) -> None:
+        try:
+            while not self._working.acquire(timeout=_LOOK_S):
+                if self._is_left(plan):
+                    return
+            try:
+                plan.begun.set()
+                with suppress(BrokenPipeError):
+                    self._follow(plan, started(self._project, plan.start))
+            finally:
+                self._working.release()
+        except CrawlspaceError as error:
+            plan.error = str(error)
+        finally:
+            if plan.found is None and not plan.error:
+                plan.error = (
+                    "nobody has waited for this plan, so it was given up: begin it again"
+                    if plan.is_unwanted
+                    else "the process that works out the plan has ended: `scrapy plan` shows why"
+                )
+            plan.is_over = True
+            plan.ended.set()
+
+    def _is_left(self, plan: WaitingPlan) -> bool:
+        plan.is_unwanted = plan.is_unwanted or self._clock.monotonic() - plan.asked_at > PATIENCE_S
+        return plan.is_unwanted
+
+    def _follow(self, plan: WaitingPlan, process: subprocess.Popen[bytes]) -> None:
+        """Read what a process answers until it ends, or until nobody waits for it."""
+        assert process.stdout is not None
+        rest = b""
+        with process.stdout as stream, selectors.DefaultSelector() as selector:
+            selector.register(stream, selectors.EVENT_READ)
+            try:
+                while not self._is_left(plan):
+                    if not selector.select(_LOOK_S):
+                        continue
+                    block = os.read(stream.fileno(), _BLOCK)
+                    if not block:
+                        break
+                    *lines, rest = (rest + block).split(b"\n")
+                    for line in lines:
+                        answer = msgspec.json.decode(line, type=PlanAnswer)
+                        plan.checked, plan.known = answer.checked or plan.checked, answer.known or plan.known
+                        plan.found, plan.error = answer.plan or plan.found, answer.error or plan.error
+            finally:
+                process.kill()
+                process.wait()
