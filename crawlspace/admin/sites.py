@@ -230,16 +230,21 @@ class SiteList:
         self,
         *,
         host: str | None = None,
+        containing: str = "",
         errors: bool = False,
         paused: bool = False,
         waiting: bool = False,
+        unreachable: bool = False,
         order: SiteOrder = SiteOrder.URLS,
     ) -> list[SiteState]:
-        """Return the sites that match all that is given, sorted. `host` is a pattern, as of a pause (`read_pattern`)."""
+        """Return the sites that match all that is given, sorted. `host` is a pattern, as of a pause (`read_pattern`); `containing` is a part of
+        the name."""
         found = [
             one
             for one in self.states
             if (host is None or host in patterns_of(one.site))
+            and containing in one.site
+            and (not unreachable or one.unreachable is not None)
             and (not errors or one.has_errors)
             and (not paused or one.paused is not None)
             and (not waiting or one.is_waiting)
@@ -379,7 +384,7 @@ def pause_host(store: Store, pattern: str, pause: SitePause, *, collection: str)
             f"{counted(len(pauses), 'host is', 'hosts are')} paused, and no more can be: pause a domain, as *.example.com"
         )
     if len(pause.reason) > MOST_REASON:
-        raise UsageError(f"--reason has {len(pause.reason):,} characters; write at most {MOST_REASON}")
+        raise UsageError(f"the reason has {len(pause.reason):,} characters; write at most {MOST_REASON}")
     store.set_site_pause(pattern, pause)
     return pauses.get(pattern)
 
@@ -395,3 +400,16 @@ def resume_host(store: Store, pattern: str, *, collection: str) -> SitePause:
         raise UsageError(f"{pattern} is not paused by itself; {way}" if by else f"{pattern} is not paused; {way}")
     store.set_site_pause(pattern, None)
     return pause
+
+
+def sentence_of_pause(pattern: str, before: SitePause | None, *, is_crawled: bool) -> str:
+    """Return what follows from a pause that was made; `before` is the one that it replaces."""
+    was = f" (before, it was {before.sentence})" if before is not None else ""
+    when = "the running crawl stops within seconds, when its requests have ended" if is_crawled else "crawls leave it out"
+    return f"{pattern} is paused{was}: {when}"
+
+
+def sentence_of_resumption(pattern: str, ended: SitePause, *, is_crawled: bool) -> str:
+    """Return what follows from the end of a pause."""
+    then = "the running crawl fetches it again" if is_crawled else "the next crawl fetches it again"
+    return f"{pattern} is not paused any more (it was {ended.sentence}): {then}"

@@ -16,6 +16,8 @@ from crawlspace.admin.sites import (
     pause_host,
     read_pattern,
     resume_host,
+    sentence_of_pause,
+    sentence_of_resumption,
     sitemap_lines,
     sites_as_json,
 )
@@ -109,13 +111,11 @@ def _changed(paths: CollectionPaths, opts: argparse.Namespace) -> str:
         is_crawled = bool(opened.crawlers())
         if opts.resume:
             ended = resume_host(opened.store, pattern, collection=paths.name)
-            then = "the running crawl fetches it again" if is_crawled else "the next crawl fetches it again"
-            return f"{pattern} is not paused any more (it was {ended.sentence}): {then}"
+            return sentence_of_resumption(pattern, ended, is_crawled=is_crawled)
         pause = SitePause(_user(), int(time.time()), opts.reason)
         before = pause_host(opened.store, pattern, pause, collection=paths.name)
-    was = f" (before, it was {before.sentence})" if before is not None else ""
-    when = "the running crawl stops within seconds, when its requests have ended" if is_crawled else "crawls leave it out"
-    return f"{pattern} is paused{was}: {when}; scrapy sites {paths.name} --resume {_quoted_for_shell(pattern)}"
+    sentence = sentence_of_pause(pattern, before, is_crawled=is_crawled)
+    return f"{sentence}; scrapy sites {paths.name} --resume {_quoted_for_shell(pattern)}"
 
 
 def _of_all(shown: Sequence[SiteDetails], total: int, name: str, *, pauses: int) -> Iterator[str]:

@@ -252,7 +252,7 @@ WRONG = [
     (("demo", "--pause", "nowhere.example"), "nowhere.example is no host that demo knows: `scrapy sites demo` lists them"),
     (("demo", "--pause", "http://127.0.0.1/"), "is no host; write one as in www.example.com"),
     (("demo", "--pause", "*e*"), "is no host; write one as in www.example.com"),
-    (("demo", "--pause", "127.0.0.1", "--reason", "x" * 201), "--reason has 201 characters; write at most 200"),
+    (("demo", "--pause", "127.0.0.1", "--reason", "x" * 201), "the reason has 201 characters; write at most 200"),
     (("demo", "--pause", "a", "--resume", "b"), "--pause or --resume, not both"),
     (("demo", "--reason", "because"), "use it with --pause"),
     (("demo", "--resume", "127.0.0.1"), "127.0.0.1 is not paused; `scrapy sites demo --paused` lists what is"),
