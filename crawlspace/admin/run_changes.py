@@ -39,8 +39,11 @@ ON CONFLICT (key) DO UPDATE SET in_after = excluded.in_after, status_after = exc
     changed = max(changed, excluded.changed)
 """
 _OF_KIND = """
-SELECT key, status_before, status_after, state_before, state_after FROM url WHERE kind = ? AND key >= ? ORDER BY key LIMIT ?
+SELECT key, status_before, status_after, state_before, state_after FROM url WHERE kind = ? AND key >= ? {} ORDER BY key LIMIT ? OFFSET ?
 """
+_OF_STATUSES = "AND status_before IS ? AND status_after IS ?"
+Statuses = tuple[int | None, int | None]
+"""A status before and after; None while a URL is pending."""
 _CLASSIFY = """
 UPDATE url SET kind = CASE WHEN in_before < in_after THEN 'new' WHEN in_before > in_after THEN 'gone'
     WHEN in_after AND changed THEN 'changed' WHEN (status_before, state_before) IS NOT (status_after, state_after) THEN 'moved' END
@@ -108,6 +111,7 @@ class RunChanges:
                 if first < run <= second:
                     self._add_run([record for record in records if record.run == run])
             self._db.execute(_CLASSIFY)
+            self._db.execute("CREATE INDEX url_kind ON url (kind, key) WHERE kind IS NOT NULL")
 
     def __enter__(self) -> Self:
         return self
@@ -131,19 +135,22 @@ class RunChanges:
             found[kind] += count
         return found
 
-    def urls(self, kind: ChangeKind) -> Iterator[ComparedUrl]:
-        """Yield the URLs of a kind, those that the store knows with their text."""
+    def urls(self, kind: ChangeKind, *, statuses: Statuses | None = None, first: int = 0) -> Iterator[ComparedUrl]:
+        """Yield the URLs of a kind, with `statuses` only those of it, from the one with that number on; those that the store knows with their text."""
         after = -(1 << 63)
-        while rows := self._rows(kind, after):
+        while rows := self._rows(kind, after, statuses, first):
             texts = self._texts_of([row[0] for row in rows])
             for key, status_before, status_after, before, later in rows:
                 yield ComparedUrl(texts.get(key, ""), kind, status_before, status_after, State(before), State(later))
-            after = rows[-1][0] + 1
+            after, first = rows[-1][0] + 1, 0
 
-    def _rows(self, kind: ChangeKind, at_least: int) -> list[tuple[int, int | None, int | None, int, int]]:
+    def _rows(
+        self, kind: ChangeKind, at_least: int, statuses: Statuses | None, offset: int
+    ) -> list[tuple[int, int | None, int | None, int, int]]:
         if at_least >= 1 << 63:
             return []
-        return list(self._db.execute(_OF_KIND, (kind.value, at_least, _AT_ONCE)))
+        statement = _OF_KIND.format("" if statuses is None else _OF_STATUSES)
+        return list(self._db.execute(statement, (kind.value, at_least, *(statuses or ()), _AT_ONCE, offset)))
 
     def _add_run(self, records: Sequence[RunRecord]) -> None:
         files = []

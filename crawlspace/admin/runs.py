@@ -16,6 +16,7 @@ from crawlspace.state.views import Crawler
 
 RUNNING = "running"
 KILLED = "killed"
+_RECENT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,16 @@ class KeptRun:
     def ended(self) -> int | None:
         """When the last process ended, or was last seen; None while one runs."""
         return None if self.is_running else max(one.ended or one.written for one in self.records)
+
+    @property
+    def written(self) -> int:
+        """When its numbers were written last."""
+        return max(one.written for one in self.records)
+
+    @property
+    def took_s(self) -> int:
+        """From its beginning to its end, or to the last numbers."""
+        return max(0, (self.ended or self.written) - self.began)
 
     @property
     def numbers(self) -> RunNumbers:
@@ -82,6 +93,15 @@ class KeptRun:
                 {"host": one.host, "process": one.process, "worker": one.worker, "summary": one.summary} for one in self.records
             ],
         }
+
+
+def recent_rate(run: KeptRun) -> float:
+    """Return the fetches per second in the last minute of a run's numbers, or in its last point, if that is longer."""
+    series, took_s = run.numbers.series, run.written - run.began
+    last = took_s // series.step_s
+    first = max(0, last + 1 - max(1, _RECENT_S // series.step_s))
+    fetched = sum(sum(counts[first : last + 1]) for counts in series.points.values())
+    return fetched / max(1, took_s - first * series.step_s)
 
 
 def kept_runs(store: MetaStore, crawlers: Sequence[Crawler]) -> list[KeptRun]:

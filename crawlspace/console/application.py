@@ -17,7 +17,7 @@ from crawlspace.console.api.serving import add_api
 from crawlspace.console.console import Console
 from crawlspace.console.content import CONTENT, ContentServer
 from crawlspace.console.guard import FOR_PROGRAMS, LARGEST_FORM, SESSION, USER, Access, Guard, address_of
-from crawlspace.console.pages import collections, deletions, explorer, overview, rules, search, sites, url
+from crawlspace.console.pages import collections, deletions, explorer, overview, rules, runs, search, sinks, sites, url
 from crawlspace.console.public_search import HOME, PublicSearch
 from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Framed, Json, Route, View, refuse_role, status_of_error
 from crawlspace.console.sending import send_lines
@@ -39,6 +39,8 @@ PAGES: tuple[Route, ...] = (
     *rules.ROUTES,
     *deletions.ROUTES,
     *sites.ROUTES,
+    *runs.ROUTES,
+    *sinks.ROUTES,
     *search.ROUTES,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from crawlspace.clock import Clock, iso
 from crawlspace.config.collection import Collection, load_collection
+from crawlspace.console.comparisons import Comparisons
 from crawlspace.console.plans import Plans
 from crawlspace.console.snapshot.taking import Snapshots
 from crawlspace.console.users import User
@@ -35,10 +37,14 @@ class Console:
         self.project = project
         self.data_folder = collections.data_folder
         self.snapshots = Snapshots(clock)
+        self.comparisons = Comparisons(clock)
         self.passes = threading.Semaphore(1)
         """Of requests that read the links of all pages."""
         self.long_work = threading.Semaphore()
         """For what reads a whole collection for a program: one at a time."""
+        self.starting = threading.Lock()
+        self.processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
+        """Commands other than crawls that were started here, by collection and command; use it with `starting`."""
         self.audit_log = AuditLog(self.data_folder / "console-audit.jsonl", clock)
         self.plans = Plans(project, clock)
 

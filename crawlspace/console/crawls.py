@@ -1,4 +1,5 @@
-"""Start and stop crawls: each is a `scrapy crawl` of its own, which ends neither with the console nor with the browser."""
+"""Start and stop crawls, and start other commands that take long: each is a process of its own, such as `scrapy crawl NAME`, which ends
+neither with the console nor with the browser."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.views import Crawler
 
+CRAWL = "crawl"
 LOGS_KEPT = 20
-"""Logs of crawls that the console has started, for each collection."""
+"""Logs of crawls, and of each other command, that the console has started, for each collection."""
 
 
 def crawlers(paths: CollectionPaths) -> list[Crawler]:
@@ -38,15 +40,36 @@ def start(console: Console, paths: CollectionPaths) -> Path:
     running = [one for one in crawlers(paths) if is_here(one)]
     if running:
         raise NotNow(f"{paths.name} is being crawled already, by process {running[0].process}")
+    return _begin(console, paths, CRAWL)[0]
+
+
+def start_command(console: Console, paths: CollectionPaths, command: str, *options: str) -> Path:
+    """Start another command on a collection, such as an audit; return the file of its log. Raises NotNow while one runs that was started
+    here, and StoreError."""
+    with console.starting:
+        running = console.processes.get((paths.name, command))
+        if running is not None and running.poll() is None:
+            raise NotNow(f"scrapy {command} {paths.name} runs already, as process {running.pid}")
+        log, console.processes[paths.name, command] = _begin(console, paths, command, *options)
+    return log
+
+
+def is_running(console: Console, name: str, command: str) -> bool:
+    """Return whether a command runs that was started here."""
+    running = console.processes.get((name, command))
+    return running is not None and running.poll() is None
+
+
+def _begin(console: Console, paths: CollectionPaths, command: str, *options: str) -> tuple[Path, subprocess.Popen[bytes]]:
     folder = console.data_folder / paths.name / "logs"
-    log = folder / f"crawl-{int(console.clock.now())}.log"
+    log = folder / f"{command}-{int(console.clock.now())}.log"
     try:
         make_folder(folder)
-        _remove_old_logs(folder)
+        _remove_old_logs(folder, command)
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             process = subprocess.Popen(  # noqa: S603 - our own command, without a shell; the name is that of a folder
-                [sys.executable, "-m", "scrapy", "crawl", paths.name],
+                [sys.executable, "-m", "scrapy", command, *options, paths.name],
                 cwd=console.project,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
@@ -56,11 +79,11 @@ def start(console: Console, paths: CollectionPaths) -> Path:
         finally:
             os.close(file)
     except OSError as error:
-        raise StoreError(f"the crawl cannot be started: {error.strerror}") from error
+        raise StoreError(f"scrapy {command} cannot be started: {error.strerror}") from error
     threading.Thread(
-        target=process.wait, name=f"crawl {process.pid}", daemon=True
+        target=process.wait, name=f"{command} {process.pid}", daemon=True
     ).start()  # else it stays as a zombie when it has ended
-    return log
+    return log, process
 
 
 def stop(paths: CollectionPaths) -> list[int]:
@@ -76,9 +99,9 @@ def stop(paths: CollectionPaths) -> list[int]:
     return here
 
 
-def last_log(console: Console, name: str, *, most: int = 20_000) -> tuple[Path, str] | None:
-    """Return the log of the last crawl that the console has started, and its end."""
-    logs = _logs(console.data_folder / name / "logs")
+def last_log(console: Console, name: str, command: str = CRAWL, *, most: int = 20_000) -> tuple[Path, str] | None:
+    """Return the log of the last crawl, or other command, that the console has started, and its end."""
+    logs = _logs(console.data_folder / name / "logs", command)
     if not logs:
         return None
     with logs[-1].open("rb") as file:
@@ -88,11 +111,11 @@ def last_log(console: Console, name: str, *, most: int = 20_000) -> tuple[Path, 
     return logs[-1], text if size <= most else text.partition("\n")[2]
 
 
-def _logs(folder: Path) -> list[Path]:
-    return sorted(folder.glob("crawl-*.log"), key=lambda log: log.name)
+def _logs(folder: Path, command: str) -> list[Path]:
+    return sorted(folder.glob(f"{command}-*.log"), key=lambda log: log.name)
 
 
-def _remove_old_logs(folder: Path) -> None:
-    for log in _logs(folder)[: -LOGS_KEPT + 1]:
+def _remove_old_logs(folder: Path, command: str) -> None:
+    for log in _logs(folder, command)[: -LOGS_KEPT + 1]:
         with suppress(OSError):
             log.unlink()

@@ -17,6 +17,7 @@ from pathlib import Path
 import apsw
 
 from crawlspace.clock import Clock
+from crawlspace.console.snapshot.ages import DocumentAges
 from crawlspace.console.snapshot.file import About, SnapshotFile, SnapshotUnreadable, write_snapshot
 from crawlspace.console.snapshot.folders import Mark, UrlEntry
 from crawlspace.errors import CrawlspaceError
@@ -144,9 +145,10 @@ class Snapshots:
             total_s, since = total_s + step_s, used()
 
         def about() -> About:
-            return About(now, round(total_s + used() - since, 3), stamp)
+            return About(now, round(total_s + used() - since, 3), stamp, ages.written())
 
-        write_snapshot(path_of(paths), entries(paths, opened, now=int(now)), about, pause=rest)
+        ages = DocumentAges(int(now))
+        write_snapshot(path_of(paths), entries(paths, opened, now=int(now), ages=ages), about, pause=rest)
 
 
 def path_of(paths: CollectionPaths) -> Path:
@@ -169,8 +171,8 @@ def stamp_of(paths: CollectionPaths, opened: OpenStore) -> str:
     return ", ".join(found)
 
 
-def entries(paths: CollectionPaths, opened: OpenStore, *, now: int) -> Iterator[UrlEntry]:
-    """Yield all URLs of a store."""
+def entries(paths: CollectionPaths, opened: OpenStore, *, now: int, ages: DocumentAges) -> Iterator[UrlEntry]:
+    """Yield all URLs of a store, and count the ages of its documents."""
     unreachable = {one.row.site: one for one in paths.unreachable(opened.store)}
     for state in opened.store.urls():
         site, status = unreachable.get(state.site), state.status
@@ -181,6 +183,7 @@ def entries(paths: CollectionPaths, opened: OpenStore, *, now: int) -> Iterator[
             marks |= Mark.LEASED
         if state.indexed:
             marks |= Mark.INDEXED
+            ages.add(state.fetched_at)
             if state.held is not None or (site is not None and site.held):
                 marks |= Mark.HELD
         if state.duplicate_of is not None:
