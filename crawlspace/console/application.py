@@ -17,7 +17,7 @@ from crawlspace.console.api.serving import add_api
 from crawlspace.console.console import Console
 from crawlspace.console.content import CONTENT, ContentServer
 from crawlspace.console.guard import FOR_PROGRAMS, LARGEST_FORM, SESSION, USER, Access, Guard, address_of
-from crawlspace.console.pages import collections, deletions, explorer, overview, rules, runs, search, sinks, sites, url
+from crawlspace.console.pages.routes import PAGES
 from crawlspace.console.public_search import HOME, PublicSearch
 from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Framed, Json, Route, View, refuse_role, status_of_error
 from crawlspace.console.sending import send_lines
@@ -30,19 +30,6 @@ logger = logging.getLogger(__name__)
 
 _YEAR_S = 31_536_000
 _COOKED: web.AppKey[Environment] = web.AppKey("templates", Environment)
-
-PAGES: tuple[Route, ...] = (
-    *collections.ROUTES,
-    *overview.ROUTES,
-    *explorer.ROUTES,
-    *url.ROUTES,
-    *rules.ROUTES,
-    *deletions.ROUTES,
-    *sites.ROUTES,
-    *runs.ROUTES,
-    *sinks.ROUTES,
-    *search.ROUTES,
-)
 
 
 def application(console: Console, access: Access, public: Sequence[str] = ()) -> web.Application:

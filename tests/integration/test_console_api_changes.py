@@ -8,8 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import pytest
+from msgspec import structs
 
+from crawlspace.clock import SystemClock
 from crawlspace.console.users import Role
+from crawlspace.model import Held
+from crawlspace.state.changes import Change
 from tests.conftest import MakeProject, Project
 from tests.consoles import served
 from tests.described_api import hold
@@ -101,7 +105,9 @@ def test_an_audit_and_a_repair(project: MakeProject) -> None:
         assert (code, "CRAWLSPACE_SINKS has no sink 'x'" in error) == (400, True)
 
 
-@pytest.mark.parametrize("path", ["/recrawl", "/add", "/crawl/start", "/crawl/stop", "/audit/repair"])
+@pytest.mark.parametrize(
+    "path", ["/recrawl", "/add", "/crawl/start", "/crawl/stop", "/audit/repair", "/deletions/approve", "/deletions/discard"]
+)
 def test_a_viewer_changes_nothing(project: MakeProject, path: str) -> None:
     demo = project(collection("http://127.0.0.1:9/"))
     with served(demo) as browser:
@@ -134,3 +140,42 @@ def test_a_crawl_is_started_and_stopped(project: MakeProject, monkeypatch: pytes
                 os.waitid(os.P_PID, running["crawling"], os.WEXITED | os.WNOWAIT)
             assert "Home" in json.dumps(api.get("/search?q=home"))
             assert (demo.data / "demo" / "logs" / str(begun["log"])).exists()
+
+
+def test_held_deletions_are_listed_and_decided(project: MakeProject) -> None:
+    with crawled(project, role=Role.OPERATOR) as api:
+        nothing = {"total": 0, "by_reason": {}, "deletions": [], "next": ""}
+        assert api.get("/deletions") == nothing
+        code, error = failure(post(api.browser, "/collections/demo/deletions/approve", {}), f"{DEMO}/deletions/approve", "post")
+        assert (code, error) == (409, "no deletion of demo is held")
+        hold_deletions(api.project)
+        first = api.get("/deletions?limit=1")
+        assert isinstance(first, dict)
+        assert (first["total"], first["by_reason"], first["next"]) == (2, {"many": 2}, api.start)
+        second = api.get(f"/deletions?limit=1&after={first['next']}")
+        assert isinstance(second, dict)
+        assert [row["url"] for page in (first, second) for row in page["deletions"]] == [api.start, f"{api.start}a"]
+        assert second["next"] == ""
+        assert api.get("/deletions?reason=rules") == nothing
+        assert api.get("/deletions?host=other.test") == nothing
+        assert change(api, "/deletions/discard", {"host": "127.0.0.1", "reason": "many"}) == {
+            "changed": 2,
+            "fetched_now": 0,
+            "notes": [],
+        }
+        hold_deletions(api.project)
+        assert change(api, "/deletions/approve")["changed"] == 2
+        assert api.get("/search?q=leave") == {"total": 0, "hits": [], "facets": {}}
+        actions = [(entry["action"], entry["result"]) for entry in logged(api.project)]
+        assert actions[-2:] == [("discard_deletions", "done"), ("approve_deletions", "done")]
+
+
+def hold_deletions(demo: Project) -> None:
+    """Hold the deletion of each document, as a run does that has deleted too many."""
+    with opened(demo) as store:
+        ids = [state.id for state in store.urls() if state.indexed]
+        store.revise(ids, lambda state: Change(structs.replace(state, held=Held.MANY)), now=state_now())
+
+
+def state_now() -> int:
+    return int(SystemClock().now())

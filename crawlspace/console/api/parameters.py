@@ -17,6 +17,7 @@ _LONGEST_URL = 20_000
 
 AnyUrl = Annotated[str, Meta(min_length=1, max_length=_LONGEST_URL, examples=["http://www.example.com/page.html"])]
 Host = Annotated[str, Meta(max_length=300, description="of this host, as in www.example.com or www.example.com:8080")]
+HostWithoutPort = Annotated[str, Meta(max_length=300, description="of this host, on all its ports")]
 UrlsOfRequest = Annotated[Sequence[AnyUrl], Meta(max_length=MOST_URLS)]
 HeldReason = Literal["", "host", "many", "rules", "folded"]
 
@@ -96,6 +97,7 @@ class DeletionsQuery(Struct, forbid_unknown_fields=True):
     """Which held deletions are listed."""
 
     reason: HeldReason = ""
+    host: HostWithoutPort = ""
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 100
     after: Annotated[str, Meta(max_length=_LONGEST_URL, description="`next` of the page before")] = ""
 
@@ -104,6 +106,7 @@ class DecisionBody(Struct, forbid_unknown_fields=True):
     """Which held deletions are decided on; without a reason all."""
 
     reason: HeldReason = ""
+    host: HostWithoutPort = ""
 
 
 class RecrawlBody(Struct, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from crawlspace.console.api import answers as to
-from crawlspace.console.api import changing, documents, reading
+from crawlspace.console.api import changing, deletions, documents, reading
 from crawlspace.console.api import parameters as of
 from crawlspace.console.api.operations import JSON, LINES, MARKDOWN, Operation, posts, reads
 from crawlspace.console.users import Role
@@ -161,6 +161,32 @@ OPERATIONS: tuple[Operation, ...] = (
         takes=of.NoParameters,
         answers=to.CrawlAnswer,
         summary="Ask the crawl on the machine of the console to end, as Ctrl-C does",
+        errors=_CONFLICT,
+    ),
+    reads(
+        f"{_OF_ONE}/deletions",
+        "list_deletions",
+        deletions.deletions,
+        takes=of.DeletionsQuery,
+        answers=to.DeletionsAnswer,
+        summary="List held deletions, with their numbers by reason",
+    ),
+    posts(
+        f"{_OF_ONE}/deletions/approve",
+        "approve_deletions",
+        deletions.approve,
+        takes=of.DecisionBody,
+        answers=to.DecidedAnswer,
+        summary="Delete the documents whose deletion is held: all, or those with a reason or of a host",
+        errors=_CONFLICT,
+    ),
+    posts(
+        f"{_OF_ONE}/deletions/discard",
+        "discard_deletions",
+        deletions.discard,
+        takes=of.DecisionBody,
+        answers=to.DecidedAnswer,
+        summary="Drop held deletions: the documents stay until their pages are fetched again",
         errors=_CONFLICT,
     ),
 )

@@ -18,7 +18,7 @@ AUDIT_ENTRIES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _CollectionRow:
     """A collection. `status` is None where its store or its settings cannot be read, which `fault` says."""
 
     name: str
@@ -32,12 +32,12 @@ def show(asked: Asked) -> View:
     return View("collections.html", {"rows": [_row(asked.console, name) for name in asked.console.names()]})
 
 
-def _row(console: Console, name: str) -> _Row:
+def _row(console: Console, name: str) -> _CollectionRow:
     try:
         found = looked_up(console, name)
     except CrawlspaceError as error:
-        return _Row(name, None, [], str(error))
-    return _Row(name, found.status, found.notices)
+        return _CollectionRow(name, None, [], str(error))
+    return _CollectionRow(name, found.status, found.notices)
 
 
 class CollectionView(NamedTuple):
