@@ -36,6 +36,7 @@ from crawlspace.urls import url_key
 HOSTS = 2_000
 _AT_ONCE = 1_000
 _ROUNDS = 20
+_LONGEST_S = 3_600
 _PAGE_S, _MEMORY_MB, _PASS_US = 1.0, 200, 60
 _PATHS = (
     "/explorer",
@@ -91,8 +92,12 @@ def _measured(files: BenchCollection, of: str, size: int) -> Iterator[Row]:
     try:
         home = f"{_address(log)}c/{NAME}"
         began = time.perf_counter()
-        while "being counted" in _get(f"{home}/explorer"):
+        while "being counted" in (shown := _get(f"{home}/explorer")):
+            if time.perf_counter() - began > _LONGEST_S:
+                raise BenchmarkFailed(f"no snapshot after {_LONGEST_S} s")
             time.sleep(1)
+        if "cannot be counted" in shown:
+            raise BenchmarkFailed(f"the snapshot failed:\n{tail(log)}")
         yield Row("explorer", f"seconds until the first snapshot is there, {of}", f"{time.perf_counter() - began:.0f}")
         with closing(SnapshotFile(files.store_file.with_name("console.db"))) as snapshot:
             a_url = 1e6 * snapshot.about.seconds / size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -184,3 +185,26 @@ def test_numbers_follow_a_change(project: MakeProject) -> None:
         clock.advance(3600)
         found = browser.get_until("/c/demo/explorer", lambda got: "1 waiting" in got.words)
         assert "0 redirected" in found.words
+
+
+def test_a_snapshot_that_cannot_be_written(project: MakeProject) -> None:
+    """The page says why, and no other pass begins with the next request, but some time later."""
+    clock = FakeClock(time.time())
+    with serve(Site({"/": page("Home"), "/robots.txt": status(404)})) as server:
+        demo = project(collection(server.url("/")))
+        demo.crawl("demo").succeeded()
+        (demo.data / "demo/console.db/x").mkdir(parents=True)
+        with served(demo, clock=clock) as browser:
+            failed = browser.get_until("/c/demo/explorer", lambda got: "cannot be counted" in got.words)
+            assert "console.db cannot be written" in failed.words
+            (demo.data / "demo/console.db/x").rmdir()
+            (demo.data / "demo/console.db").rmdir()
+            assert "cannot be counted" in browser.get("/c/demo/explorer").words
+            clock.advance(600)
+            browser.get_until("/c/demo/explorer", lambda got: "1 host" in got.words)
+
+
+def test_a_shared_store_without_a_folder_here(project: MakeProject) -> None:
+    with crawled(project, on_server=True) as (demo, browser, _):
+        shutil.rmtree(demo.data / "demo")
+        assert "1 host" in browser.get_until("/c/demo/explorer", lambda got: "being counted" not in got.words).words

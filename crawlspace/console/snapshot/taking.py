@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -22,6 +23,7 @@ from crawlspace.console.snapshot.file import About, SnapshotFile, SnapshotUnread
 from crawlspace.console.snapshot.folders import Mark, UrlEntry
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import State
+from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
 
 logger = logging.getLogger(__name__)
@@ -32,6 +34,8 @@ OLDEST_S = 3600
 """Also without changes of the store another one is taken then: URLs become overdue."""
 PATIENCE_S = 0.5
 """How long a page waits for a pass over few URLs, which is complete by then."""
+_AFTER_FAULT_S = 600
+"""Before another pass begins, because pages may ask every few seconds."""
 _FEW = 2 * 20_000
 _PAUSE, _PAUSE_OF_CRAWL = 1, 3
 """Pauses, as a multiple of the time used."""
@@ -61,6 +65,16 @@ class _Taking:
         self.is_complete = threading.Event()
 
 
+class _Fault(NamedTuple):
+    """Why the last pass failed, and when another one may begin."""
+
+    sentence: str
+    again_at: float
+
+
+_NO_FAULT = _Fault("", 0)
+
+
 class Snapshots:
     """The snapshots of all collections of a console."""
 
@@ -69,7 +83,7 @@ class Snapshots:
         self._lock = threading.Lock()
         self._one_at_a_time = threading.Lock()
         self._taking: dict[str, _Taking] = {}
-        self._faults: dict[str, str] = {}
+        self._faults: dict[str, _Fault] = {}
 
     @contextmanager
     def open(self, paths: CollectionPaths, opened: OpenStore) -> Iterator[tuple[SnapshotFile | None, Pass]]:
@@ -77,7 +91,7 @@ class Snapshots:
         found = _readable(paths)
         if found is None or self._is_old(found.about, paths, opened):
             taking = self._begin(paths, opened)
-            if taking.total <= _FEW and taking.is_complete.wait(PATIENCE_S):
+            if taking is not None and taking.total <= _FEW and taking.is_complete.wait(PATIENCE_S):
                 if found is not None:
                     found.close()
                 found = _readable(paths)
@@ -93,11 +107,14 @@ class Snapshots:
             return True  # the clock was set back
         return age_s >= SHARE * about.seconds and (age_s > OLDEST_S or about.stamp != stamp_of(paths, opened))
 
-    def _begin(self, paths: CollectionPaths, opened: OpenStore) -> _Taking:
+    def _begin(self, paths: CollectionPaths, opened: OpenStore) -> _Taking | None:
+        """Begin a pass, if none is running; return it, or None shortly after one has failed."""
         with self._lock:
             running = self._taking.get(paths.name)
             if running is not None:
                 return running
+            if 0 < self._faults.get(paths.name, _NO_FAULT).again_at - self._clock.now() <= OLDEST_S:
+                return None
             taking = self._taking[paths.name] = _Taking(sum(opened.store.counts().by_state.values()))
         is_crawled = bool(opened.crawlers())
         threading.Thread(target=self._take, args=(paths, taking, is_crawled), name="snapshot", daemon=True).start()
@@ -106,8 +123,8 @@ class Snapshots:
     def _pass(self, name: str) -> Pass:
         with self._lock:
             running = self._taking.get(name)
-            fault = self._faults.get(name, "")
-        return Pass(fault=fault) if running is None else Pass(is_running=True, read=running.read, total=running.total)
+            fault = self._faults.get(name, _NO_FAULT).sentence
+        return Pass(fault=fault) if running is None else Pass(True, running.read, running.total, fault)  # noqa: FBT003
 
     def _take(self, paths: CollectionPaths, taking: _Taking, is_crawled: bool) -> None:  # noqa: FBT001 - of a thread
         fault = ""
@@ -126,7 +143,7 @@ class Snapshots:
             fault = "a fault of crawlspace: the log of the console has it"
         finally:
             with self._lock:
-                self._faults[paths.name] = fault
+                self._faults[paths.name] = _Fault(fault, self._clock.now() + _AFTER_FAULT_S) if fault else _NO_FAULT
                 del self._taking[paths.name]
             taking.is_complete.set()
 
@@ -147,6 +164,7 @@ class Snapshots:
         def about() -> About:
             return About(now, round(total_s + used() - since, 3), stamp, ages.written())
 
+        make_folder(path_of(paths).parent)  # of a store on a server it may be missing here
         ages = DocumentAges(int(now))
         write_snapshot(path_of(paths), entries(paths, opened, now=int(now), ages=ages), about, pause=rest)
 
