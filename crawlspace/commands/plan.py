@@ -9,7 +9,7 @@ from types import MappingProxyType
 from crawlspace.admin.extraction_preview import ExtractionChanges
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, exactly_one, hanging, print_json, shortened
-from crawlspace.runtime.session.rule_plan import CONTENT_CHANGED, FIELDS_CHANGED, KINDS, RulePlan, largest_rules, rule_plan
+from crawlspace.runtime.planning.rule_plan import CONTENT_CHANGED, FIELDS_CHANGED, KINDS, RulePlan, largest_rules, rule_plan
 from crawlspace.status import Status
 from crawlspace.text import counted, printable
 

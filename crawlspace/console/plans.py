@@ -16,7 +16,7 @@ import msgspec
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, UsageError
-from crawlspace.runtime.session.plan_process import PlanAnswer, PlannedChanges, PlanStart, started
+from crawlspace.runtime.planning.plan_process import PlanAnswer, PlannedChanges, PlanStart, started
 
 PATIENCE_S = 60.0
 """Seconds after which a reader who has not asked again has left. Browsers ask less often for a page that nobody sees."""

@@ -12,8 +12,8 @@ from crawlspace.console.api import parameters as of
 from crawlspace.console.api.answers import answered
 from crawlspace.console.routes import Asked, NotNow
 from crawlspace.errors import UsageError
+from crawlspace.runtime.planning.rule_plan import rule_plan
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
-from crawlspace.runtime.session.rule_plan import rule_plan
 from crawlspace.runtime.session.sink_audit import audit_sinks, sinks_to_audit
 from crawlspace.runtime.session.url_requests import Recrawled, enter, recrawl
 

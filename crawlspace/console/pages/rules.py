@@ -37,9 +37,9 @@ from crawlspace.console.templates import link, path_part
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.lint.finding import Finding, bounded
 from crawlspace.runtime.components.loader import default_values
+from crawlspace.runtime.planning.plan_process import PlanStart
+from crawlspace.runtime.planning.rule_plan import CONTENT_CHANGED, FIELDS_CHANGED, KINDS
 from crawlspace.runtime.session.paths import CollectionPaths
-from crawlspace.runtime.session.plan_process import PlanStart
-from crawlspace.runtime.session.rule_plan import CONTENT_CHANGED, FIELDS_CHANGED, KINDS
 from crawlspace.text import counted, excerpt, printable, quoted
 
 _LONGEST_RULE = 5_000
@@ -93,7 +93,7 @@ def show(asked: Asked) -> View:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _FindingRow:
     """A finding with the line that it is about. `path` leads to it, `is_here` says that it is in the edited text."""
 
     finding: Finding
@@ -103,7 +103,7 @@ class _Row:
     is_here: bool
 
 
-def _rows(name: str, opened: _Opened, text: str, findings: Sequence[Finding]) -> Iterator[_Row]:
+def _rows(name: str, opened: _Opened, text: str, findings: Sequence[Finding]) -> Iterator[_FindingRow]:
     by_shown = {file.shown: file for file in opened.files.values()}
     lines = text.split("\n")
     for one in bounded(findings):
@@ -113,7 +113,7 @@ def _rows(name: str, opened: _Opened, text: str, findings: Sequence[Finding]) ->
         if is_here and 0 < one.line <= len(lines):
             code, caret = excerpt(lines[one.line - 1], max(one.column - 1, 0))
         path = link(f"/c/{path_part(name)}/rules", file=file.name, line=one.line or None) if file is not None else ""
-        yield _Row(one, code, " " * caret + "^" if code else "", path, is_here)
+        yield _FindingRow(one, code, " " * caret + "^" if code else "", path, is_here)
 
 
 def _findings(opened: _Opened, text: str) -> list[Finding]:
@@ -127,7 +127,7 @@ def _findings(opened: _Opened, text: str) -> list[Finding]:
 def _findings_of(opened: _Opened, data: bytes | None) -> list[Finding]:
     fault = "" if data is None else text_of(data, file=opened.file.shown).fault
     if fault:
-        return [Finding(opened.file.shown, 1, 1, "error", "encoding", fault)]
+        return [Finding(opened.file.shown, 1, 1, "error", "syntax", fault)]
     with edited_rules(opened.paths.folder, opened.paths.settings, opened.file, data) as edited:
         return lint_edited(edited, default_values())
 

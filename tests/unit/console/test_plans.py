@@ -10,14 +10,14 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.console.plans import PATIENCE_S, Plans
 from crawlspace.errors import UsageError
-from crawlspace.runtime.session.plan_process import PlanStart
+from crawlspace.runtime.planning.plan_process import PlanStart
 from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project
 from tests.notifications import LONGEST_WAIT_S
 
 WAITS = """
 import sys
-if "crawlspace.runtime.session.plan_process" in sys.orig_argv and not hasattr(sys, "has_passed"):
+if "crawlspace.runtime.planning.plan_process" in sys.orig_argv and not hasattr(sys, "has_passed"):
     open({path!r}).read()
     sys.has_passed = True
 """

@@ -1,4 +1,4 @@
-"""A process that works out what edited rules would do to all known URLs: `python -m crawlspace.runtime.session.plan_process`.
+"""A process that works out what edited rules would do to all known URLs: `python -m crawlspace.runtime.planning.plan_process`.
 
 With a million known URLs that takes many seconds of a processor and some memory, which a server of pages has better uses for. It reads one
 JSON object from its standard input, and writes one a line: its progress, then the plan, or why there is none. It ends when nobody reads that.
@@ -20,9 +20,9 @@ from scrapy.utils.project import get_project_settings
 from crawlspace.admin.rule_files import edited_rules, load_edited, rule_files
 from crawlspace.config.collection import Collection
 from crawlspace.errors import CrawlspaceError, StoreError
+from crawlspace.runtime.planning.rule_plan import KINDS, RulePlan, largest_rules, rule_plan
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.runtime.session.project import ProjectCollections
-from crawlspace.runtime.session.rule_plan import KINDS, RulePlan, largest_rules, rule_plan
 from crawlspace.text import MESSAGE, printable
 
 _RULES = 200
@@ -78,7 +78,7 @@ def started(project: Path, start: PlanStart) -> subprocess.Popen[bytes]:
     """Start the process in the folder of a project. Raises StoreError."""
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "crawlspace.runtime.session.plan_process"],
+            [sys.executable, "-m", "crawlspace.runtime.planning.plan_process"],
             cwd=project,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -38,7 +38,7 @@ from crawlspace.crawl.startup import (
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError
 from crawlspace.runtime.components.loader import CollectionLoader, spider_code
-from crawlspace.runtime.session.extraction_plan import extraction_changes
+from crawlspace.runtime.planning.extraction_plan import extraction_changes
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.store import SqliteStore
