@@ -289,6 +289,20 @@ class RunsSection(Section, frozen=True):
     folder `runs` of the collection's data, 256 MB a run and process at most. 0: no files are written, and of the present run only the numbers are kept."""
 
 
+class MonitoringSettings(Section, frozen=True):
+    """Metrics and logs."""
+
+    port: Annotated[int, Meta(ge=0, le=65_535)] | None = field(default=0, name="CRAWLSPACE_METRICS_PORT")
+    """The port at which `scrapy crawl` serves its [metrics](monitoring.md): `/metrics`, `/live` and `/ready`. 0: none. Crawls on
+    one machine need a port each."""
+    bind: str = field(default="127.0.0.1", name="CRAWLSPACE_METRICS_BIND")
+    """The IP address that it listens on. One beyond this machine needs a token."""
+    token: str = field(default="", name="CRAWLSPACE_METRICS_TOKEN")
+    """What `/metrics` is to be asked with, as `Authorization: Bearer TOKEN`: `"env:NAME"` or `"file:PATH"`. Empty: none is needed."""
+    log_format: Literal["text", "json"] = field(default="text", name="CRAWLSPACE_LOG_FORMAT")
+    """`"json"`: `scrapy crawl` logs [lines of JSON](monitoring.md#logs) with the field names of ECS, its summary among them."""
+
+
 class DeletionsSection(Section, frozen=True):
     """Deletions."""
 
@@ -496,6 +510,7 @@ EXTENSIONS = {
     "crawlspace.runtime.components.exports.Exports": 0,
     "crawlspace.runtime.session.progress.Progress": 0,
     "crawlspace.runtime.session.run_keeping.RunKeeping": 0,
+    "crawlspace.runtime.monitoring.crawl.CrawlMonitoring": 0,
 }
 
 
@@ -535,6 +550,7 @@ sections = (
         LifecycleSection,
         FinishSection,
         RunsSection,
+        MonitoringSettings,
         DeletionsSection,
         ContentSection,
         SitemapSection,

@@ -126,6 +126,8 @@ class Logins:
         """The sites that have asked for a log-in in this run, with what they offer."""
         self._retry_wait_s = retry_wait_s
         self._ends = ends
+        self.failures = 0
+        """Log-ins of this process that failed or were refused."""
         self._paused: set[str] = set()
         self._unwritten: dict[str, RefusedLogin] = {}
         """Those that could not be noted yet."""
@@ -219,6 +221,7 @@ class Logins:
         access = self.access(site)
         if access is None:
             return
+        self.failures += 1
         times = self._failures[access.pattern] = self._failures.get(access.pattern, 0) + 1
         gives_up = self._ends and times >= _MOST_FAILURES
         wait_s = inf if gives_up else min(max(self._retry_wait_s, 0.1) * 2 ** (times - 1), _LONGEST_WAIT_S)
@@ -298,6 +301,7 @@ class Logins:
         self._paused.add(site)
         if access.pattern in self._refused:
             return
+        self.failures += 1
         salt = token_bytes(16).hex()
         one = RefusedLogin(int(self._clock.now()), site, why, salt, self._mark(access.pattern, salt))
         self._refused[access.pattern] = one

@@ -27,7 +27,7 @@ from crawlspace.parsing import boolean
 from crawlspace.runtime.components.command import reduce_garbage_collection, refuse_without_collections
 from crawlspace.runtime.components.exports import check_exports
 from crawlspace.runtime.components.loader import CollectionLoader, collection_settings
-from crawlspace.runtime.components.logformat import LogFileWatch
+from crawlspace.runtime.components.logformat import JSON, LogFileWatch, log_as_json
 from crawlspace.runtime.components.setting_kinds import faults, refuse_unreadable
 from crawlspace.runtime.session.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
 from crawlspace.runtime.session.summary import RunReport, run_finish_command, summary
@@ -80,6 +80,7 @@ class Command(ScrapyCrawl):
         super().process_options(args, opts)
         self._began = time.time()
         self._log_file = LogFileWatch()
+        self._is_json = False
         self._sequence: CrawlSequence | None = None
         self._summary_file = Path(opts.summary) if opts.summary else None
         assert self.settings is not None
@@ -115,12 +116,12 @@ class Command(ScrapyCrawl):
             session.close()
         if isinstance(crawl, asyncio.Future) and crawl.done() and (error := crawl.exception()) is not None:
             fault = f"the crawl could not be set up: {printable(str(error))}; see the settings of Scrapy and of your components"
-            sys.stderr.write(f"{fault}\n")
+            self._tell(fault, is_fault=True)
             self.exitcode = 1
             self._report([fault], session)
             return
         if session.error is not None:
-            sys.stderr.write(f"{session.error}\n")
+            self._tell(str(session.error), is_fault=True)
             self.exitcode = session.error.exit_status
         elif session.all_faults():
             self.exitcode = 1
@@ -130,7 +131,7 @@ class Command(ScrapyCrawl):
         if _is_quiet(self.settings):
             lines = lines.partition("\n")[0] if self.exitcode and session.error is None else ""
         if lines:
-            sys.stderr.write(f"{escaped(lines, keep_lines=True)}\n")
+            self._tell(escaped(lines, keep_lines=True), is_fault=bool(self.exitcode))
         self._report([*([str(session.error)] if session.error else []), *session.all_faults()], session)
 
     def _open(self, settings: BaseSettings) -> None:
@@ -142,6 +143,9 @@ class Command(ScrapyCrawl):
             collection_folder(self._name, settings)
             spider = CollectionLoader.from_settings(settings).load(self._name)
             spider.update_settings(settings)
+            if settings["CRAWLSPACE_LOG_FORMAT"] == JSON:
+                log_as_json(self._name)
+                self._is_json = True
             self._quiet = (settings.getpriority("LOG_LEVEL") or 0) <= SETTINGS_PRIORITIES["command"]
             if self._quiet:  # Scrapy resets the level when it creates the process; a filter remains
                 logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
@@ -163,8 +167,15 @@ class Command(ScrapyCrawl):
         except KeyboardInterrupt:
             self._could_not_begin("stopped before anything was fetched; the next start continues from here", Stopped.exit_status)
 
+    def _tell(self, text: str, *, is_fault: bool) -> None:
+        """Write text to standard error; as a record of the log where that is JSON."""
+        if self._is_json:
+            logger.log(logging.ERROR if is_fault else logging.INFO, "%s", text)
+        else:
+            sys.stderr.write(f"{text}\n")
+
     def _could_not_begin(self, fault: str, exit_status: int) -> NoReturn:
-        sys.stderr.write(f"{fault}\n")
+        self._tell(fault, is_fault=True)
         self.exitcode = exit_status
         if exit_status != UsageError.exit_status:
             self._report([fault], None)

@@ -26,6 +26,7 @@ from crawlspace.config.content import (
     read_sitemaps,
 )
 from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
+from crawlspace.config.monitoring import read_monitoring
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.proxies import Proxies, read_proxies
 from crawlspace.config.refresh import RefreshTimes, read_orphans, read_policy, read_refresh
@@ -52,6 +53,7 @@ from crawlspace.settings import (
     DeletionsSection,
     IndexSection,
     LifecycleSection,
+    MonitoringSettings,
     OfScrapySection,
     RequestsSection,
     RulesXmlSection,
@@ -166,6 +168,8 @@ class Collection:
     on_finish: FinishCommand | None
     runs_kept: int
     """Runs of which the history is kept."""
+    monitoring: MonitoringSettings
+    """The token is read."""
     seal: Seal
     """Encryption of sessions in the store."""
     store_url: str
@@ -350,6 +354,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         metadata_along_links=rules_xml.CRAWLSPACE_METADATA_ALONG_LINKS,
         on_finish=read_on_finish(settings),
         runs_kept=read(RunsSection, settings).CRAWLSPACE_RUNS_KEPT,
+        monitoring=read_monitoring(settings),
         seal=Seal(life.CRAWLSPACE_SESSION_KEY, is_shared=bool(life.CRAWLSPACE_STORE_URL)),
         store_url=read_store_url(life.CRAWLSPACE_STORE_URL, share_address_delay=of_sites.CRAWLSPACE_SHARE_ADDRESS_DELAY),
         worker_timeout_s=life.CRAWLSPACE_WORKER_TIMEOUT,

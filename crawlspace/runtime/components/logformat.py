@@ -5,15 +5,20 @@ All messages are made printable here, whichever component logs them: no credenti
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from scrapy.logformatter import LogFormatter
 from scrapy.utils.log import get_scrapy_root_handler
 
 from crawlspace.text import MESSAGE, cut, escaped, printable, without_credentials
+
+JSON = "json"
+"""The value of CRAWLSPACE_LOG_FORMAT."""
 
 
 class QuietLogFormatter(LogFormatter):
@@ -24,6 +29,8 @@ class QuietLogFormatter(LogFormatter):
         handler = get_scrapy_root_handler()
         if handler is not None:
             make_printable(handler)
+            if crawler.settings["CRAWLSPACE_LOG_FORMAT"] == JSON and not isinstance(handler.formatter, JsonFormatter):
+                handler.setFormatter(JsonFormatter(crawler.spidercls.name))  # of a script; `scrapy crawl` logs so from its start
         return super().from_crawler(crawler)
 
     def crawled(self, request: Any, response: Any, spider: Any) -> Any:
@@ -34,6 +41,49 @@ class QuietLogFormatter(LogFormatter):
 
     def dropped(self, item: Any, exception: Any, response: Any, spider: Any) -> Any:
         return super().dropped(item, exception, response, spider) if _debugging() else None
+
+
+class JsonFormatter(logging.Formatter):
+    """Makes a line of JSON of each record, with the field names of the Elastic Common Schema (ECS)."""
+
+    def __init__(self, collection: str) -> None:
+        super().__init__()
+        self._collection = collection
+
+    def format(self, record: logging.LogRecord) -> str:
+        printable_record(record)
+        line: dict[str, object] = {
+            "@timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "log.level": record.levelname.lower(),
+            "message": record.getMessage(),
+            "ecs.version": "1.6.0",
+            "log.logger": record.name,
+            "service.name": "crawlspace",
+            "process.pid": record.process,
+            "labels.collection": self._collection,
+        }
+        kind, error, _ = record.exc_info or (None, None, None)
+        if kind is not None:
+            line["error.type"] = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+            line["error.message"] = _shown(str(error))
+        if record.exc_text:
+            line["error.stack_trace"] = record.exc_text
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_as_json(collection: str) -> None:
+    """Log all that this process logs from now on as JSON, in each handler that Scrapy makes: it has no setting for the formatter."""
+    formatter, usual = JsonFormatter(collection), logging.getLogRecordFactory()
+
+    def make_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        handler = get_scrapy_root_handler()
+        if handler is not None and handler.formatter is not formatter:
+            handler.setFormatter(formatter)
+        return usual(*args, **kwargs)
+
+    logging.setLogRecordFactory(make_record)
+    if logging.lastResort is not None:  # for what is logged before Scrapy has a handler
+        logging.lastResort.setFormatter(formatter)
 
 
 def make_libraries_printable() -> None:

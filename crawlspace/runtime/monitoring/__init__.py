@@ -1,0 +1,1 @@
+"""Metrics of crawls and stores for Prometheus."""
