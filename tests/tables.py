@@ -11,6 +11,7 @@ from functools import partial
 from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings
 from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
+from crawlspace.runtime.monitoring.metrics import OF_CRAWL, OF_STORES, Metric
 from crawlspace.settings import (
     BoundsSection,
     BrowserSettings,
@@ -19,6 +20,7 @@ from crawlspace.settings import (
     FinishSection,
     IndexSection,
     LifecycleSection,
+    MonitoringSettings,
     PathsSection,
     RenderingSection,
     RequestsSection,
@@ -63,6 +65,13 @@ def global_space() -> Rows:
     yield ("a known URL is now excluded by", "status", "its document")
     for what, _, _, status, stays in CASES:
         yield (what, str(status), "stays: another crawler has it" if stays else "leaves the index")
+
+
+def metric_rows(metrics: Sequence[Metric]) -> Rows:
+    """The metrics of one place."""
+    yield ("metric", "type", "labels besides `collection`", "meaning")
+    for one in metrics:
+        yield (f"`{one.name}`", one.kind, ", ".join(f"`{label}`" for label in one.labels), one.meaning)
 
 
 def settings_without_effect() -> Rows:
@@ -118,6 +127,9 @@ TABLES: dict[tuple[str, str], Callable[[], Rows]] = {
     ("docs/settings.md", "lifecycle"): partial(setting_rows, LifecycleSection),
     ("docs/settings.md", "finish"): partial(setting_rows, FinishSection),
     ("docs/settings.md", "runs"): partial(setting_rows, RunsSection),
+    ("docs/settings.md", "monitoring"): partial(setting_rows, MonitoringSettings),
+    ("docs/monitoring.md", "metrics-crawl"): partial(metric_rows, OF_CRAWL),
+    ("docs/monitoring.md", "metrics-stores"): partial(metric_rows, OF_STORES),
     ("docs/settings.md", "deletions"): partial(setting_rows, DeletionsSection),
     ("docs/settings.md", "content"): partial(setting_rows, ContentSection),
     ("docs/settings.md", "files"): partial(setting_rows, FileSettings),

@@ -13,7 +13,7 @@ from crawlspace.errors import SettingError
 from crawlspace.settings import MonitoringSettings
 from crawlspace.text import quoted
 
-BIND, TOKEN = "CRAWLSPACE_METRICS_BIND", "CRAWLSPACE_METRICS_TOKEN"  # noqa: S105 - names of settings
+BIND, TOKEN = "CRAWLSPACE_METRICS_BIND", "CRAWLSPACE_METRICS_TOKEN"
 _LEAST = 16
 """Characters of a token: it is checked as often as somebody asks."""
 
@@ -28,7 +28,9 @@ def read_monitoring(settings: Mapping[str, object]) -> MonitoringSettings:
     if not found.port:
         return found
     if found.token and not is_elsewhere(found.token):
-        raise SettingError(f'{TOKEN} is the token itself; write "env:NAME" for a variable that holds it, or "file:PATH" for a file')
+        raise SettingError(
+            f'{TOKEN} is the token itself; write "env:NAME" for a variable that holds it, or "file:PATH" for a file'
+        )
     token = read_secret(TOKEN, found.token)
     if token and len(token) < _LEAST:
         raise SettingError(f"{TOKEN} has {len(token)} characters; make it {_LEAST} or more")

@@ -17,11 +17,25 @@ from crawlspace.console.api.serving import add_api
 from crawlspace.console.console import Console
 from crawlspace.console.content import CONTENT, ContentServer
 from crawlspace.console.guard import FOR_PROGRAMS, LARGEST_FORM, SESSION, USER, Access, Guard, address_of
+from crawlspace.console.pages import monitoring
 from crawlspace.console.pages.routes import PAGES
 from crawlspace.console.public_search import HOME, PublicSearch
-from crawlspace.console.routes import Answer, Asked, Done, FileDownload, Framed, Json, Route, View, refuse_role, status_of_error
+from crawlspace.console.routes import (
+    Answer,
+    Asked,
+    Done,
+    FileDownload,
+    Framed,
+    Json,
+    Route,
+    Text,
+    View,
+    refuse_role,
+    status_of_error,
+)
 from crawlspace.console.sending import send_lines
 from crawlspace.console.sessions import Attempts, BrowserSessions
+from crawlspace.console.store_metrics import StoreMetrics
 from crawlspace.console.templates import STATIC, environment
 from crawlspace.console.users import LOCAL, Role, User
 from crawlspace.errors import CrawlspaceError
@@ -38,7 +52,7 @@ def application(console: Console, access: Access, public: Sequence[str] = ()) ->
     search = [] if not public else list(PublicSearch(public, attempts).routes())
     access = replace(access, public_paths=(*access.public_paths, CONTENT))  # it asks for a log-in itself, or for a signed link
     doors = _doors(console, access, attempts, is_public=bool(public))
-    app = _application(console, doors, [*PAGES, *search])
+    app = _application(console, doors, [*PAGES, *search, *monitoring.routes(StoreMetrics(console))])
     login = _Login(console, doors)
     app.router.add_get(guard.LOGIN, login.show)
     app.router.add_post(guard.LOGIN, login.check)
@@ -52,7 +66,8 @@ def search_application(console: Console, access: Access, names: Sequence[str]) -
     """Return an application that has nothing but the search page for everybody."""
     attempts = Attempts(console.clock)
     access = replace(access, is_local=False, user_header="", public_paths=("",))  # whatever is not there is not found
-    app = _application(console, _doors(console, access, attempts, is_public=True), list(PublicSearch(names, attempts).routes()))
+    routes = [*PublicSearch(names, attempts).routes(), *monitoring.health_routes()]
+    app = _application(console, _doors(console, access, attempts, is_public=True), routes)
     app.router.add_get("/", _to_search)
     return app
 
@@ -95,6 +110,7 @@ class _Handler:
             match=dict(request.match_info),
             query=request.query,
             form=await _form(request),
+            accept=request.headers.get("Accept", ""),
         )
         if user is not None and role is not None and self._route.changes:
             answer = await asyncio.to_thread(self._act, asked, user)
@@ -104,6 +120,8 @@ class _Handler:
             return render(request, answer, self._console, name=asked.name)
         if isinstance(answer, Json):
             return web.json_response(answer.value, status=answer.status)
+        if isinstance(answer, Text):
+            return web.Response(body=answer.body, status=answer.status, headers={"Content-Type": answer.content_type})
         if isinstance(answer, Framed):
             return web.Response(
                 body=answer.text.encode("utf-8", "replace"),

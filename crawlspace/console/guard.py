@@ -25,7 +25,8 @@ USER = web.RequestKey("user", User)
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "X-CSRF-Token"
 LOGIN = "/login"
-OPEN_PATHS = ("/static/", "/live", "/ready")
+HEALTH = ("/live", "/ready")
+OPEN_PATHS = ("/static/", *HEALTH)
 """Paths, or beginnings of them, that anybody may read."""
 FOR_PROGRAMS = ("/api/", "/content", "/metrics", "/mcp")
 """Beginnings of paths whose errors are JSON."""
@@ -105,8 +106,8 @@ class Guard:
 
     @web.middleware
     async def host(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse a request for a name that is not ours."""
-        if not is_our_host(request.headers.get("Host", ""), self.access.hosts):
+        """Refuse a request for a name that is not ours, except for what monitors ask by the address of a container."""
+        if request.path not in HEALTH and not is_our_host(request.headers.get("Host", ""), self.access.hosts):
             raise web.HTTPMisdirectedRequest(
                 text="This is not the host that was asked for. `scrapy console --host NAME` adds a name.\n"
             )

@@ -61,7 +61,16 @@ class Framed:
     text: str
 
 
-Answer: TypeAlias = View | Done | FileDownload | Json | Framed
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text for programs."""
+
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+    status: int = HTTPStatus.OK
+
+
+Answer: TypeAlias = View | Done | FileDownload | Json | Framed | Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,8 @@ class Asked:
     match: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
+    accept: str = ""
+    """The header Accept."""
 
     def page_number(self) -> int:
         """Return the number of the page of a long table, from 1 on. Raises UsageError."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -15,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from crawlspace.runtime.monitoring.metrics import OF_CRAWL
 from tests.conftest import MakeProject
 from tests.integration.stored import FAST, collection
+from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Site, page, serve, status
 
 TOKEN = "0123456789abcdef-token"
@@ -40,6 +42,14 @@ def get(port: int, path: str, headers: Mapping[str, str] | None = None) -> tuple
         return 0, ""
 
 
+def get_until(port: int, holds: Callable[[dict[tuple[str, ...], float]], bool]) -> dict[tuple[str, ...], float]:
+    """The metrics of a crawl that serves them, once they are as they have to be."""
+    give_up_at = time.monotonic() + LONGEST_WAIT_S
+    while not holds(found := samples(get(port, "/metrics")[1])):
+        assert time.monotonic() < give_up_at, found
+    return found
+
+
 def samples(text: str) -> dict[tuple[str, ...], float]:
     """The samples of metrics, by name and values of labels."""
     return {
@@ -53,10 +63,10 @@ def test_a_crawl_exports_its_counters(project: MakeProject) -> None:
     with serve(Site(pages)) as server:
         demo = project(collection(server.url("/"), settings=f"{CONTINUOUS}CRAWLSPACE_METRICS_PORT = {port}\n"))
         crawl = demo.start("crawl", "demo")
-        demo.until(lambda: ("crawlspace_fetches_total", "demo", "404") in samples(get(port, "/metrics")[1]))
-        demo.until(lambda: samples(get(port, "/metrics")[1])[("crawlspace_fetches_total", "demo", "200")] == 2)
-        found = samples(get(port, "/metrics")[1])
-        assert found[("crawlspace_fetch_seconds_count", "demo")] == 3
+        demo.until(lambda: f"metrics are at http://127.0.0.1:{port}/metrics" in demo.output())
+        found = get_until(port, lambda found: found.get(("crawlspace_fetch_seconds_count", "demo")) == 3)
+        statuses = {key[2]: count for key, count in found.items() if key[0] == "crawlspace_fetches_total"}
+        assert statuses == {"200": 2, "404": 1}
         assert found[("crawlspace_fetch_seconds_bucket", "demo", "+Inf")] == 3
         assert found[("crawlspace_bytes_total", "demo")] > 100
         assert found[("crawlspace_login_failures_total", "demo")] == 0
@@ -81,7 +91,8 @@ def test_metrics_need_the_token(project: MakeProject, tmp_path: Path) -> None:
     with serve(Site({"/": page("Home"), "/robots.txt": status(404)})) as server:
         demo = project(collection(server.url("/"), settings=settings))
         demo.start("crawl", "demo")
-        demo.until(lambda: get(port, "/live")[0] == 200)
+        demo.until(lambda: "metrics are at" in demo.output())
+        assert get(port, "/live")[0] == 200
         assert get(port, "/metrics")[0] == 401
         assert get(port, "/metrics", {"Authorization": "Bearer other"})[0] == 401
         assert get(port, "/metrics", {"Authorization": f"Bearer {TOKEN}", "Host": "crawler.example:9"})[0] == 200

@@ -20,7 +20,7 @@ from crawlspace.console.snapshot.folders import LEASED, FolderCounter, FolderCou
 from crawlspace.private_files import make_file
 from crawlspace.state.sqlite.file import process_exists
 
-FORMAT = 4
+FORMAT = 5
 """`PRAGMA user_version`: a file of another one is made again."""
 STEP = 1_000
 """URLs between two pauses."""
@@ -42,7 +42,7 @@ CREATE TABLE facts (
     marks    INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE folder ({_COLUMNS.replace("id,", "id INTEGER PRIMARY KEY,", 1)});
-CREATE TABLE about (taken_at REAL NOT NULL, seconds REAL NOT NULL, stamp TEXT NOT NULL, ages TEXT NOT NULL);
+CREATE TABLE about (taken_at REAL NOT NULL, seconds REAL NOT NULL, stamp TEXT NOT NULL, ages TEXT NOT NULL, totals TEXT NOT NULL);
 """
 _INDEXES = """
 CREATE INDEX facts_found ON facts (id, folder, label, status, marks);
@@ -52,13 +52,17 @@ CREATE INDEX folder_urls ON folder (parent, urls);
 
 
 class About(NamedTuple):
-    """When a snapshot was taken, for how many seconds the store was read and the file written, and the state of the store then."""
+    """When a snapshot was taken, for how many seconds the store was read and the file written, and the state of the store then.
+
+    `totals` are those of `totals.py`, as JSON.
+    """
 
     taken_at: float
     seconds: float
     stamp: str
     ages: str = ""
     """Of the documents in the index, the numbers by the age of their last fetch, as `DocumentAges.written` has them."""
+    totals: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,9 @@ class SnapshotFile:
             self._db.pragma("cache_size", -_CACHE_KIB)
             if self._db.pragma("user_version") != FORMAT:
                 raise SnapshotUnreadable(path)
-            self.about = About._make(self._db.execute("SELECT taken_at, seconds, stamp, ages FROM about").fetchone() or ())
+            self.about = About._make(
+                self._db.execute("SELECT taken_at, seconds, stamp, ages, totals FROM about").fetchone() or ()
+            )
             self.total = FolderCounts._make(self._db.execute(f"SELECT {_COLUMNS} FROM folder WHERE id = 0").fetchone() or ())  # noqa: S608
         except (apsw.Error, TypeError) as error:
             self._db.close()
@@ -258,7 +264,7 @@ def write_snapshot(path: Path, entries: Iterable[UrlEntry], about: Callable[[], 
             _write_folders(db, counter.complete())
         _write_folders(db, [counter.end(), *counter.complete()])
         db.execute(_INDEXES)
-        db.execute("INSERT INTO about VALUES (?, ?, ?, ?)", about())
+        db.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?)", about())
         db.execute(f"COMMIT; PRAGMA user_version = {FORMAT}")
 
 

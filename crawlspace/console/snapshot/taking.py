@@ -21,6 +21,7 @@ from crawlspace.clock import Clock
 from crawlspace.console.snapshot.ages import DocumentAges
 from crawlspace.console.snapshot.file import About, SnapshotFile, SnapshotUnreadable, write_snapshot
 from crawlspace.console.snapshot.folders import Mark, UrlEntry
+from crawlspace.console.snapshot.totals import Totals, TotalsCounter, totals_of
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import State
 from crawlspace.private_files import make_folder
@@ -36,6 +37,8 @@ PATIENCE_S = 0.5
 """How long a page waits for a pass over few URLs, which is complete by then."""
 _AFTER_FAULT_S = 600
 """Before another pass begins, because pages may ask every few seconds."""
+TOTALS_EVERY_S = 300
+"""Seconds between passes that nothing but totals is needed of."""
 _FEW = 2 * 20_000
 _PAUSE, _PAUSE_OF_CRAWL = 1, 3
 """Pauses, as a multiple of the time used."""
@@ -101,6 +104,21 @@ class Snapshots:
             if found is not None:
                 found.close()
 
+    def totals(self, paths: CollectionPaths, opened: OpenStore) -> tuple[Totals, float] | None:
+        """Return the totals of the newest snapshot, and when it was taken; None while the first one is taken. Waits for none.
+
+        Another one is taken if the last is out of date, at most every few minutes, because programs ask all the time.
+        """
+        found = _readable(paths)
+        if found is None:
+            self._begin(paths, opened)
+            return None
+        found.close()
+        is_young = 0 <= self._clock.now() - found.about.taken_at < TOTALS_EVERY_S
+        if not is_young and self._is_old(found.about, paths, opened):
+            self._begin(paths, opened)
+        return totals_of(found.about.totals), found.about.taken_at
+
     def _is_old(self, about: About, paths: CollectionPaths, opened: OpenStore) -> bool:
         age_s = self._clock.now() - about.taken_at
         if age_s < 0:
@@ -162,11 +180,12 @@ class Snapshots:
             total_s, since = total_s + step_s, used()
 
         def about() -> About:
-            return About(now, round(total_s + used() - since, 3), stamp, ages.written())
+            return About(now, round(total_s + used() - since, 3), stamp, ages.written(), counter.as_json())
 
         make_folder(path_of(paths).parent)  # of a store on a server it may be missing here
+        counter = TotalsCounter(int(now))
         ages = DocumentAges(int(now))
-        write_snapshot(path_of(paths), entries(paths, opened, now=int(now), ages=ages), about, pause=rest)
+        write_snapshot(path_of(paths), entries(paths, opened, now=int(now), ages=ages, counter=counter), about, pause=rest)
 
 
 def path_of(paths: CollectionPaths) -> Path:
@@ -189,10 +208,13 @@ def stamp_of(paths: CollectionPaths, opened: OpenStore) -> str:
     return ", ".join(found)
 
 
-def entries(paths: CollectionPaths, opened: OpenStore, *, now: int, ages: DocumentAges) -> Iterator[UrlEntry]:
-    """Yield all URLs of a store, and count the ages of its documents."""
+def entries(
+    paths: CollectionPaths, opened: OpenStore, *, now: int, ages: DocumentAges, counter: TotalsCounter
+) -> Iterator[UrlEntry]:
+    """Yield all URLs of a store, and count them and the ages of their documents."""
     unreachable = {one.row.site: one for one in paths.unreachable(opened.store)}
     for state in opened.store.urls():
+        counter.add(state)
         site, status = unreachable.get(state.site), state.status
         if site is not None and state.state is State.PENDING:
             status = site.row.status

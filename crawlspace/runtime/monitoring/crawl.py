@@ -55,17 +55,17 @@ class CrawlMonitoring:
 
         session, settings = self._session, self._session.collection.monitoring
 
-        class Pages(Resource):
+        class MetricsResource(Resource):
             isLeaf = True  # noqa: N815 - Twisted's name
 
             def render_GET(self, request: Request) -> bytes:  # noqa: N802 - Twisted's name
                 return answer(session, request)
 
-        class Quiet(Site):
-            def log(self, request: Request) -> None:
+        class QuietSite(Site):
+            def log(self, request: object) -> None:
                 """Log no request."""
 
-        site = Quiet(Pages(), timeout=_PATIENCE_S)
+        site = QuietSite(MetricsResource(), timeout=_PATIENCE_S)
         site.noisy = False
         reactor = cast("Any", installed)
         try:
@@ -81,6 +81,8 @@ class CrawlMonitoring:
             )
             return
         session.at_close(port.stopListening)
+        host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
+        logger.info("metrics are at http://%s:%d/metrics", host, settings.port)
 
 
 def answer(session: Session, request: Request) -> bytes:

@@ -44,28 +44,48 @@ QUEUE = Metric("crawlspace_queue", "gauge", ("source",), "URLs that wait to be f
 DOCUMENTS = Metric("crawlspace_documents", "gauge", (), "Documents in the index.")
 OVERDUE = Metric("crawlspace_overdue_urls", "gauge", (), "Known URLs whose next fetch is due and not made.")
 DOCUMENT_AGE = Metric(
-    "crawlspace_document_age_seconds", "gauge", ("quantile",), "Seconds since the last fetch of the indexed documents; 1 is the oldest."
+    "crawlspace_document_age_seconds",
+    "gauge",
+    ("quantile",),
+    "Seconds since the last fetch of the indexed documents; 1 is the oldest.",
 )
 OUTBOX_ORDERS = Metric("crawlspace_outbox_orders", "gauge", ("sink",), "Orders that a sink has not accepted yet.")
 OUTBOX_OLDEST = Metric(
-    "crawlspace_outbox_oldest_seconds", "gauge", ("sink",), "Seconds for which orders have waited at least; 0 while they are sent."
+    "crawlspace_outbox_oldest_seconds",
+    "gauge",
+    ("sink",),
+    "Seconds for which orders have waited at least; 0 while they are sent.",
 )
 PARKED = Metric("crawlspace_parked", "gauge", ("sink",), "Documents that a sink refuses.")
 DELETIONS_HELD = Metric("crawlspace_deletions_held", "gauge", ("reason",), "Documents whose deletion is held, by reason.")
 SITES_PAUSED = Metric(
-    "crawlspace_sites_paused", "gauge", ("reason",), "Sites, or entries of CRAWLSPACE_SITES, from which nothing is fetched, by reason."
+    "crawlspace_sites_paused",
+    "gauge",
+    ("reason",),
+    "Sites, or entries of CRAWLSPACE_SITES, from which nothing is fetched, by reason.",
 )
 WORKER_LAST_SEEN = Metric(
-    "crawlspace_worker_last_seen_seconds", "gauge", (), "Seconds since the last report of the worker that is silent longest; none without a crawl."
+    "crawlspace_worker_last_seen_seconds",
+    "gauge",
+    (),
+    "Seconds since the last report of the worker that is silent longest; none without a crawl.",
 )
 LAST_SUCCESS = Metric(
-    "crawlspace_last_success_timestamp_seconds", "gauge", (), "When the last run with exit status 0 ended, as Unix time; none without one."
+    "crawlspace_last_success_timestamp_seconds",
+    "gauge",
+    (),
+    "When the last run with exit status 0 ended, as Unix time; none without one.",
 )
 OF_STORES = (
     *(UP, URLS, QUEUE, DOCUMENTS, OVERDUE, DOCUMENT_AGE, OUTBOX_ORDERS, OUTBOX_OLDEST, PARKED, DELETIONS_HELD),
     *(SITES_PAUSED, WORKER_LAST_SEEN, LAST_SUCCESS),
 )
 """What the console exports, of the stores of all collections."""
+
+HOST_DOCUMENTS, HOST_QUEUE, HOST_OVERDUE = OF_HOSTS = tuple(
+    metric._replace(labels=("host",)) for metric in (DOCUMENTS, QUEUE, OVERDUE)
+)
+"""What the console exports instead, for hosts that are named in the request."""
 
 
 class Exposition(NamedTuple):
@@ -93,7 +113,9 @@ def exposition(families: Sequence[Family], accept: str) -> Exposition:
     return Exposition(generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def histogram(metric: Metric, collection: str, *, bounds: Sequence[float], counts: Sequence[int], total: float) -> HistogramMetricFamily:
+def histogram(
+    metric: Metric, collection: str, *, bounds: Sequence[float], counts: Sequence[int], total: float
+) -> HistogramMetricFamily:
     """Return a histogram. `counts` has one number more than there are bounds, and they are not cumulated."""
     below, buckets = 0, []
     for bound, count in zip([*map(str, bounds), "+Inf"], counts, strict=True):

@@ -38,6 +38,7 @@ class ProjectCollections:
         self._settings = settings
         self._loading = threading.Lock()
         self._loaded: dict[str, _Loaded] = {}
+        self.folder = Path(str(settings["CRAWLSPACE_COLLECTIONS_DIR"]))
         self.data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"]))
 
     def names(self) -> list[str]:

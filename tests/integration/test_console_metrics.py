@@ -1,0 +1,133 @@
+"""The metrics of all collections over HTTP, and what says whether the console is alive and ready."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from crawlspace.console.guard import Access
+from crawlspace.console.users import Role, Users
+from crawlspace.model import Held, Source
+from crawlspace.runtime.monitoring.metrics import OF_CRAWL, OF_STORES
+from tests.conftest import MakeProject, Project
+from tests.consoles import Got, served
+from tests.integration.stored import FAST, collection, opened, shared
+from tests.integration.test_crawl_metrics import samples
+from tests.sites import Site, page, serve, status
+
+PAGES = {"/": page("Home", links=["/a", "/gone"]), "/a": page("A"), "/robots.txt": status(404)}
+
+
+@pytest.fixture
+def demo(project: MakeProject) -> Project:
+    return project(collection("http://127.0.0.1:9/"))
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["sqlite", "redis"])
+def test_the_stores_are_exported(project: MakeProject, *, is_shared: bool) -> None:
+    with serve(Site(PAGES)) as server:
+        files = collection(server.url("/")) | {"other/settings.py": FAST}
+        demo = project(files)
+        demo = shared(demo) if is_shared else demo
+        with served(demo) as browser:
+            assert samples(browser.get("/metrics").text) == {("crawlspace_up", name): 1 for name in ("demo", "other")}
+        demo.crawl("demo").succeeded()
+        with served(demo) as browser:
+            got = browser.get_until("/metrics", lambda got: "crawlspace_queue" in {key[0] for key in samples(got.text)})
+        found = samples(got.text)
+    assert found[("crawlspace_urls", "demo", "done")] == 2
+    assert found[("crawlspace_urls", "demo", "gone")] == 1
+    assert found[("crawlspace_documents", "demo")] == 2
+    assert found[("crawlspace_overdue_urls", "demo")] == 0
+    assert {found[("crawlspace_queue", "demo", source.label)] for source in Source} == {0}
+    assert 0 <= found[("crawlspace_document_age_seconds", "demo", "1")] < 3600
+    assert found[("crawlspace_outbox_orders", "demo", "embedded")] == 0
+    assert found[("crawlspace_outbox_oldest_seconds", "demo", "embedded")] == 0
+    assert found[("crawlspace_parked", "demo", "embedded")] == 0
+    assert [found[("crawlspace_deletions_held", "demo", reason.label)] for reason in Held] == [0] * len(Held)
+    assert found[("crawlspace_sites_paused", "demo", "unreachable")] == 0
+    assert found[("crawlspace_last_success_timestamp_seconds", "demo")] > 1_700_000_000
+    assert ("crawlspace_worker_last_seen_seconds", "demo") not in found
+    names = {family.name for family in text_string_to_metric_families(got.text)}
+    assert names == {one.name for one in OF_STORES}
+    assert not names & {one.name.removesuffix("_total") for one in OF_CRAWL}, "no name is exported twice"
+
+
+def test_what_waits_is_exported(project: MakeProject) -> None:
+    site = Site(PAGES)
+    with serve(site) as server:
+        demo = project(collection(server.url("/")))
+        demo.crawl("demo").succeeded()
+        demo.scrapy("recrawl", "demo", server.url("/a")).succeeded()
+        demo.scrapy("sites", "demo", "--pause", "127.0.0.1").succeeded()
+        host = server.url("/").split("/")[2]
+        with served(demo) as browser:
+            got = browser.get_until("/metrics", lambda got: ("crawlspace_queue", "demo", "user") in samples(got.text))
+            of_host = samples(browser.get(f"/metrics?host={host},other.example").text)
+            assert browser.get(f"/metrics?host={','.join('x' * 21)}").status == 400
+    found = samples(got.text)
+    assert found[("crawlspace_queue", "demo", "user")] == 1
+    assert found[("crawlspace_overdue_urls", "demo")] == 1
+    assert found[("crawlspace_sites_paused", "demo", "person")] == 1
+    assert of_host == {
+        ("crawlspace_documents", "demo", host): 2,
+        ("crawlspace_queue", "demo", host): 1,
+        ("crawlspace_overdue_urls", "demo", host): 1,
+    }
+
+
+def test_orders_that_wait_have_an_age(demo: Project) -> None:
+    demo.crawl("demo")
+    with opened(demo) as store:
+        store.set_meta("standstill:embedded", '{"since": 1700000000, "why": "disk full"}')
+    with served(demo) as browser:
+        assert samples(browser.get("/metrics").text)[("crawlspace_outbox_oldest_seconds", "demo", "embedded")] == 0, "none waits"
+        assert samples(browser.get("/metrics").text)[("crawlspace_sites_paused", "demo", "unreachable")] == 1
+
+
+def test_a_store_that_cannot_be_read_leaves_the_others(project: MakeProject) -> None:
+    demo = project(collection("http://127.0.0.1:9/") | {"other/settings.py": FAST})
+    (demo.data / "demo").mkdir()
+    (demo.data / "demo" / "state.db").write_text("this is no database, and long enough to be looked at " * 40)
+    with served(demo) as browser:
+        assert samples(browser.get("/metrics").text) == {("crawlspace_up", "demo"): 0, ("crawlspace_up", "other"): 1}
+        ready = browser.get("/ready")
+    assert (ready.status, ready.text) == (
+        503,
+        "not ready: 1 of 2 stores cannot be opened; the log of the console has the reasons\n",
+    )
+
+
+def test_metrics_need_a_token_where_users_log_in(demo: Project) -> None:
+    users = Users(demo.data / "console-users")
+    users.set_password("anna", "correct horse battery", Role.VIEWER)
+    token = users.add_token("prometheus", Role.VIEWER)
+    access = Access(users, hosts=frozenset(), is_local=False)
+    with served(demo, access=access) as browser:
+        refused = browser.get("/metrics")
+        assert (refused.status, "token" in refused.text) == (401, True)
+        assert browser.get("/metrics", {"Authorization": "Bearer wrong"}).status == 401
+        assert browser.get("/metrics", {"Authorization": f"Bearer {token}"}).status == 200
+
+
+def test_anybody_may_ask_whether_it_is_there(demo: Project) -> None:
+    Users(demo.data / "console-users").set_password("anna", "correct horse battery", Role.VIEWER)
+
+    def answer(got: Got) -> tuple[int, str]:
+        return got.status, got.text
+
+    with served(demo) as browser:
+        by_container = {"Host": "10.1.2.3:8960"}
+        assert answer(browser.get("/live", by_container)) == (200, "alive\n")
+        assert answer(browser.get("/ready", by_container)) == (200, "ready\n")
+        assert browser.get("/metrics", by_container).status == 421
+    with served(demo, public=["demo"], is_search_alone=True) as browser:
+        assert browser.get("/live").status == 200
+        assert browser.get("/metrics").status == 404
+
+
+def test_a_folder_that_is_not_there_is_not_ready(demo: Project) -> None:
+    with served(demo) as browser:
+        demo.collections.rename(demo.folder / "moved")
+        assert browser.get("/ready").status == 503
+        assert browser.get("/metrics").status == 503
