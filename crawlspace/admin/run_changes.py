@@ -135,22 +135,25 @@ class RunChanges:
             found[kind] += count
         return found
 
-    def urls(self, kind: ChangeKind, *, statuses: Statuses | None = None, first: int = 0) -> Iterator[ComparedUrl]:
-        """Yield the URLs of a kind, with `statuses` only those of it, from the one with that number on; those that the store knows with their text."""
+    def urls(
+        self, kind: ChangeKind, *, statuses: Statuses | None = None, first: int = 0, at_once: int = _AT_ONCE
+    ) -> Iterator[ComparedUrl]:
+        """Yield the URLs of a kind, with `statuses` only those of it, from the one with that number on; those that the store knows with their text.
+        `at_once` are read together."""
         after = -(1 << 63)
-        while rows := self._rows(kind, after, statuses, first):
+        while rows := self._rows(kind, after, statuses, first, at_once):
             texts = self._texts_of([row[0] for row in rows])
             for key, status_before, status_after, before, later in rows:
                 yield ComparedUrl(texts.get(key, ""), kind, status_before, status_after, State(before), State(later))
             after, first = rows[-1][0] + 1, 0
 
     def _rows(
-        self, kind: ChangeKind, at_least: int, statuses: Statuses | None, offset: int
+        self, kind: ChangeKind, at_least: int, statuses: Statuses | None, offset: int, most: int
     ) -> list[tuple[int, int | None, int | None, int, int]]:
         if at_least >= 1 << 63:
             return []
         statement = _OF_KIND.format("" if statuses is None else _OF_STATUSES)
-        return list(self._db.execute(statement, (kind.value, at_least, *(statuses or ()), _AT_ONCE, offset)))
+        return list(self._db.execute(statement, (kind.value, at_least, *(statuses or ()), most, offset)))
 
     def _add_run(self, records: Sequence[RunRecord]) -> None:
         files = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 
@@ -30,6 +30,10 @@ PATIENCE_S = 0.5
 _AT_ONCE = 500
 
 
+Numbers = Mapping[tuple[ChangeKind, int | None, int | None], int]
+"""Numbers of URLs by kind, and status before and after."""
+
+
 class Comparison:
     """Two runs compared. `changes` may be used by one thread at a time, inside `alone`."""
 
@@ -41,6 +45,8 @@ class Comparison:
         self.fault = ""
         self.alone = threading.Lock()
         self.changes: RunChanges | None = None
+        self.numbers: Numbers = {}
+        """Of the changes; they stay as they are."""
         self.users = 0
         self._opened = ExitStack()
 
@@ -49,7 +55,9 @@ class Comparison:
         with ExitStack() as opening:
             opened = opening.enter_context(paths.crawled(paths.store.reading()))
             folder = paths.state_file.parent / EVENTS_FOLDER
-            self.changes = opening.enter_context(RunChanges(folder, opened.store, first=first, second=second))
+            changes = opening.enter_context(RunChanges(folder, opened.store, first=first, second=second))
+            self.numbers = changes.numbers()
+            self.changes = changes
             self._opened = opening.pop_all()
 
     def page(self, kind: ChangeKind, statuses: Statuses | None, *, first: int, most: int) -> list[ComparedUrl]:
@@ -57,7 +65,7 @@ class Comparison:
         if self.changes is None:
             return []
         with self.alone:
-            return list(islice(self.changes.urls(kind, statuses=statuses, first=first), most))
+            return list(islice(self.changes.urls(kind, statuses=statuses, first=first, at_once=most), most))
 
     def all(self, kind: ChangeKind, statuses: Statuses | None) -> Iterator[ComparedUrl]:
         """Yield all URLs of a kind; others may read between them."""

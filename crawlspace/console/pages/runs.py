@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -83,17 +84,19 @@ def show_comparison(asked: Asked) -> View:
         if changes is None or not comparison.is_complete.is_set():
             return View("run_comparison.html", shown)
         kind, statuses = _kind(asked), _statuses(asked)
-        with comparison.alone:
-            numbers, totals = changes.numbers(), changes.totals()
+        totals: Counter[ChangeKind] = Counter()
+        for (of, _, _), count in comparison.numbers.items():
+            totals[of] += count
         rows = [] if kind is None else comparison.page(kind, statuses, first=(number - 1) * ROWS, most=ROWS + 1)
         shown.update(
             is_complete=True,
             age_s=asked.console.clock.monotonic() - comparison.began_at,
             missing=changes.missing,
             numbers=[
-                (of, before, after, count) for (of, before, after), count in sorted(numbers.items(), key=lambda one: -one[1])
+                (of, before, after, count)
+                for (of, before, after), count in sorted(comparison.numbers.items(), key=lambda one: -one[1])
             ],
-            totals={of: totals.get(of, 0) for of in ChangeKind},
+            totals={of: totals[of] for of in ChangeKind},
             kind=kind,
             statuses=statuses,
             rows=rows[:ROWS],

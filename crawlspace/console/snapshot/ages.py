@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 _HOUR, _DAY = 3_600, 86_400
 AGES: Sequence[tuple[int, str]] = (
-    (_HOUR, "under 1 hour"),
-    (_DAY, "1 to 24 hours"),
-    (7 * _DAY, "1 to 7 days"),
-    (28 * _DAY, "1 to 4 weeks"),
-    (91 * _DAY, "1 to 3 months"),
-    (365 * _DAY, "3 to 12 months"),
+    (_HOUR, "under 1 h"),
+    (_DAY, "1–24 h"),
+    (7 * _DAY, "1–7 days"),
+    (28 * _DAY, "1–4 weeks"),
+    (91 * _DAY, "1–3 mo."),
+    (365 * _DAY, "3–12 mo."),
 )
 """The upper bounds of the groups in seconds, and how they are called."""
-LABELS = (*(label for _, label in AGES), "over a year")
+LABELS = (*(label for _, label in AGES), "over 1 y.")
 _BOUNDS = [bound for bound, _ in AGES]
 
 
