@@ -35,7 +35,7 @@ help:
 	@echo "make test-long"
 	@echo "             what takes too long for make test: kills, outages, faults of a search server, bounds of memory (LONG='crash secrets': these alone)"
 	@echo "make test-servers"
-	@echo "             the tests of the sinks on a real OpenSearch, Elasticsearch and Solr, of proxies on a Squid and of log-ins on nginx and by Kerberos, which they start (needs a JDK, 17 or newer, Maven, squid, nginx, a KDC and Apache: CONTRIBUTING.md)"
+	@echo "             the tests of the sinks on a real OpenSearch, Elasticsearch and Solr, of proxies on a Squid, of log-ins on nginx and by Kerberos, and of metrics in Prometheus, which they start (needs a JDK, 17 or newer, Maven, squid, nginx, prometheus, a KDC and Apache: CONTRIBUTING.md)"
 	@echo "make browser add to .venv what renders pages in a browser (Chromium itself is not in it)"
 	@echo "make test-browser"
 	@echo "             the tests of rendering, in a real Chromium (its path in CRAWLSPACE_BROWSER, if it is not found by itself)"

@@ -10,6 +10,7 @@ NEEDED = {
     "test_squid.py": {"CRAWLSPACE_TEST_SQUID"},
     "test_search.py": {"CRAWLSPACE_TEST_OPENSEARCH_URL", "CRAWLSPACE_TEST_SOLR_URL"},
     "test_nginx.py": {"CRAWLSPACE_TEST_NGINX"},
+    "test_prometheus.py": {"CRAWLSPACE_TEST_PROMETHEUS"},
     "test_kerberos.py": {"CRAWLSPACE_TEST_KERBEROS"},
     "test_examples_of_the_docs.py": {"CRAWLSPACE_TEST_OPENSEARCH_URL"},
 }

@@ -1,7 +1,7 @@
 """Runs tests on real servers: `python -m tests.real_servers.run [server ...] [pytest arguments]`.
 
 Each search server is a Java program that Maven's packages make, started for its tests and ended after them; JDK 17 and Maven must be there.
-Squid, nginx, and Apache with a key server of Kerberos, are started by their tests. Nothing is skipped: a server that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
+Squid, nginx, Prometheus, and Apache with a key server of Kerberos, are started by their tests. Nothing is skipped: a server that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ from tests.real_servers import kerberos
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "servers"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-NEEDED = (
-    "a JDK (17 or newer), Maven, squid, nginx, krb5-kdc, krb5-admin-server, krb5-user, apache2 and libapache2-mod-auth-gssapi"
-)
+NEEDED = "a JDK (17 or newer), Maven, squid, nginx, prometheus, krb5-kdc, krb5-admin-server, krb5-user, apache2 and libapache2-mod-auth-gssapi"
 """As Debian's packages are named."""
 _TOOLS = ("java", "javac", "mvn")
 _OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -102,7 +100,9 @@ CURRENT = "CRAWLSPACE_TEST_ES_URL"
 """Environment variable with the URL of a current Elasticsearch, which Maven does not have; it has no log-in, and may lose any index."""
 SBIN = "/usr/sbin:/usr/local/sbin"
 """Where programs are that the path of a user may not have."""
-SQUID, NGINX = (shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}") or "" for name in ("squid", "nginx"))
+SQUID, NGINX, PROMETHEUS = (
+    shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}") or "" for name in ("squid", "nginx", "prometheus")
+)
 KERBEROS = "" if kerberos.missing() else str(kerberos.GSSAPI)
 SERVERS = (
     Server("solrcloud", "Cloud", "CRAWLSPACE_TEST_SOLR_URL", IN_A_CLOUD),  # first: it takes longest, and mostly waits
@@ -111,6 +111,7 @@ SERVERS = (
     Server("solr", "Standalone", "CRAWLSPACE_TEST_SOLR_URL", SOLR_TESTS),
     Server("squid", "", "CRAWLSPACE_TEST_SQUID", ("tests/real_servers/test_squid.py",), url=SQUID),
     Server("nginx", "", "CRAWLSPACE_TEST_NGINX", ("tests/real_servers/test_nginx.py",), url=NGINX),
+    Server("prometheus", "", "CRAWLSPACE_TEST_PROMETHEUS", ("tests/real_servers/test_prometheus.py",), url=PROMETHEUS),
     Server("kerberos", "", "CRAWLSPACE_TEST_KERBEROS", ("tests/real_servers/test_kerberos.py",), url=KERBEROS),
 )
 

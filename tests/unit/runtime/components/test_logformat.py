@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
+import os
 
 import pytest
 from scrapy import Request
@@ -11,7 +13,7 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 from scrapy.utils.log import _uninstall_scrapy_root_handler, install_scrapy_root_handler
 
-from crawlspace.runtime.components.logformat import QuietLogFormatter, make_printable
+from crawlspace.runtime.components.logformat import JsonFormatter, QuietLogFormatter, make_printable
 
 LOGGED = [
     (("redirected to %s", "http://user:SECRET@h/\x1b]0;t\x07"), "redirected to http://…@h/\\x1b]0;t\\x07\n"),
@@ -33,6 +35,36 @@ def test_a_traceback_is_fit_too() -> None:
         written = log("failed", exc_info=error)
     assert "SECRET" not in written
     assert written.endswith("ValueError: http://…@h/\\u009b\n")
+
+
+def test_a_record_is_a_line_of_json() -> None:
+    handler = logging.StreamHandler(stream := io.StringIO())
+    handler.setFormatter(JsonFormatter("demo"))
+    try:
+        raise KeyError("http://user:SECRET@h/\x9b")
+    except KeyError as error:
+        seen = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("crawlspace.crawl", logging.ERROR, __file__, 1, 'two\nlines "%s"', ("http://u:SECRET@h/",), seen)
+    record.created = 1_700_000_000.25
+    handler.handle(record)
+    handler.handle(logging.LogRecord("scrapy", logging.INFO, __file__, 1, "100 %", None, None))
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    trace = first.pop("error.stack_trace")
+    assert trace.startswith("Traceback (most recent call last):\n")
+    assert "SECRET" not in stream.getvalue()
+    assert first == {
+        "@timestamp": "2023-11-14T22:13:20.250Z",
+        "log.level": "error",
+        "message": 'two\nlines "http://…@h/"',
+        "ecs.version": "1.6.0",
+        "log.logger": "crawlspace.crawl",
+        "service.name": "crawlspace",
+        "process.pid": os.getpid(),
+        "labels.collection": "demo",
+        "error.type": "KeyError",
+        "error.message": "'http://…@h/\\x9b'",
+    }
+    assert (second["message"], second["log.level"], "error.type" in second) == ("100 %", "info", False)
 
 
 def log(message: str, *values: object, exc_info: Exception | None = None) -> str:
