@@ -169,8 +169,9 @@ class Command(ScrapyCrawl):
 
     def _tell(self, text: str, *, is_fault: bool) -> None:
         """Write text to standard error; as a record of the log where that is JSON."""
-        if self._is_json:
-            logger.log(logging.ERROR if is_fault else logging.INFO, "%s", text)
+        if self._is_json and self.settings is not None and self.settings.getbool("LOG_ENABLED"):
+            fault = logging.CRITICAL if _is_quiet(self.settings) else logging.ERROR  # so that it is shown
+            logger.log(fault if is_fault else logging.INFO, "%s", text)
         else:
             sys.stderr.write(f"{text}\n")
 

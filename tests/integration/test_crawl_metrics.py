@@ -130,3 +130,13 @@ def test_the_log_is_json(project: MakeProject) -> None:
         failed = demo.crawl("demo")
         assert failed.returncode == 1
         assert json.loads(failed.stderr)["log.level"] == "error"
+
+
+def test_faults_are_records_too(project: MakeProject) -> None:
+    demo = project(collection("http://127.0.0.1:9/", settings=f'{FAST}CRAWLSPACE_LOG_FORMAT = "json"\n'))
+    for options, level in (([], "error"), (["-L", "CRITICAL"], "critical")):
+        done = demo.crawl("demo", *options)
+        assert done.returncode == 1
+        last = json.loads(done.stderr.splitlines()[-1])
+        assert (last["log.level"], last["message"][:38]) == (level, "demo: no start site could be reached: ")
+    assert demo.crawl("demo", "--nolog").stderr.startswith("demo: no start site could be reached: ")

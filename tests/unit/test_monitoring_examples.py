@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from crawlspace.runtime.monitoring.metrics import OF_CRAWL, OF_STORES, PREFIX
 from tests.command_line import ROOT

@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Iterator
 from hmac import compare_digest
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from prometheus_client.metrics_core import Metric as Family
@@ -90,28 +91,36 @@ def answer(session: Session, request: Request) -> bytes:
     request.setHeader("Server", "crawlspace")
     request.setHeader("Content-Type", "text/plain; charset=utf-8")
     request.setHeader("X-Content-Type-Options", "nosniff")
-    token = session.collection.monitoring.token
-    if not token and not _is_address(request.getRequestHostname().decode("latin-1")):
-        request.setResponseCode(421)  # a page elsewhere may have its own name lead here (DNS rebinding)
-        return b"Ask by address, or by localhost.\n"
     match request.path:
         case b"/live":
             return b"alive\n"
         case b"/ready":
             if session.error is None:
                 return b"ready\n"
-            request.setResponseCode(503)
-            return f"{session.error}\n".encode(errors="replace")
+            return _refused(request, HTTPStatus.SERVICE_UNAVAILABLE, "an error ends the crawl; its log has it")
         case b"/metrics":
-            if token and not _has_token(request.getHeader("authorization") or "", token):
-                request.setResponseCode(401)
-                request.setHeader("WWW-Authenticate", "Bearer")
-                return b"Send the token of CRAWLSPACE_METRICS_TOKEN, as Authorization: Bearer TOKEN\n"
-            shown = exposition(list(families(session)), request.getHeader("accept") or "")
-            request.setHeader("Content-Type", shown.content_type)
-            return shown.body
-    request.setResponseCode(404)
-    return b"There are /metrics, /live and /ready.\n"
+            return _metrics(session, request)
+    return _refused(request, HTTPStatus.NOT_FOUND, "there are /metrics, /live and /ready")
+
+
+def _metrics(session: Session, request: Request) -> bytes:
+    token = session.collection.monitoring.token
+    if not token and not _is_address(request.getRequestHostname().decode("latin-1")):
+        # a page elsewhere may have its own name lead here (DNS rebinding)
+        return _refused(request, HTTPStatus.MISDIRECTED_REQUEST, "ask by address, or by localhost")
+    if token and not _has_token(request.getHeader("authorization") or "", token):
+        request.setHeader("WWW-Authenticate", "Bearer")
+        return _refused(
+            request, HTTPStatus.UNAUTHORIZED, "send the token of CRAWLSPACE_METRICS_TOKEN, as Authorization: Bearer TOKEN"
+        )
+    shown = exposition(list(families(session)), request.getHeader("accept") or "")
+    request.setHeader("Content-Type", shown.content_type)
+    return shown.body
+
+
+def _refused(request: Request, status: HTTPStatus, why: str) -> bytes:
+    request.setResponseCode(status)
+    return f"{why}\n".encode()
 
 
 def families(session: Session) -> Iterator[Family]:
