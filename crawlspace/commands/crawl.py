@@ -22,6 +22,7 @@ from crawlspace.admin.url_changes import Stopped
 from crawlspace.config.collection import collection_folder, collection_names
 from crawlspace.config.content import check_converters, read_file_settings
 from crawlspace.config.on_finish import read_on_finish
+from crawlspace.config.sentences import read
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.parsing import boolean
 from crawlspace.runtime.components.command import reduce_garbage_collection, refuse_without_collections
@@ -31,6 +32,7 @@ from crawlspace.runtime.components.logformat import JSON, LogFileWatch, log_as_j
 from crawlspace.runtime.components.setting_kinds import faults, refuse_unreadable
 from crawlspace.runtime.session.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
 from crawlspace.runtime.session.summary import RunReport, run_finish_command, summary
+from crawlspace.settings import MonitoringSettings
 from crawlspace.text import escaped, printable
 
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ class Command(ScrapyCrawl):
             collection_folder(self._name, settings)
             spider = CollectionLoader.from_settings(settings).load(self._name)
             spider.update_settings(settings)
-            if settings["CRAWLSPACE_LOG_FORMAT"] == JSON:
+            if read(MonitoringSettings, settings).log_format == JSON:
                 log_as_json(self._name)
                 self._is_json = True
             self._quiet = (settings.getpriority("LOG_LEVEL") or 0) <= SETTINGS_PRIORITIES["command"]

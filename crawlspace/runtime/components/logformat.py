@@ -15,6 +15,8 @@ from typing import Any, Self
 from scrapy.logformatter import LogFormatter
 from scrapy.utils.log import get_scrapy_root_handler
 
+from crawlspace.config.sentences import read
+from crawlspace.settings import MonitoringSettings
 from crawlspace.text import MESSAGE, cut, escaped, printable, without_credentials
 
 JSON = "json"
@@ -29,7 +31,8 @@ class QuietLogFormatter(LogFormatter):
         handler = get_scrapy_root_handler()
         if handler is not None:
             make_printable(handler)
-            if crawler.settings["CRAWLSPACE_LOG_FORMAT"] == JSON and not isinstance(handler.formatter, JsonFormatter):
+            is_json = read(MonitoringSettings, crawler.settings).log_format == JSON
+            if is_json and not isinstance(handler.formatter, JsonFormatter):
                 handler.setFormatter(JsonFormatter(crawler.spidercls.name))  # of a script; `scrapy crawl` logs so from its start
         return super().from_crawler(crawler)
 
