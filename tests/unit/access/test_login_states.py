@@ -197,3 +197,13 @@ def test_where_a_log_in_may_lead_to(pattern: str, url: str, named: list[str], pl
     (access,) = table.accesses
     host, _, port = place.rpartition(":")
     assert places_of(table, access)(host, int(port)) is may_lead
+
+
+def test_failures_are_counted() -> None:
+    """For the metrics of the crawl; a log-in that is refused already is not tried, so it does not count again."""
+    one = logins(MemoryStore())
+    one.note_failure(WIKI, "no answer")
+    one.note_refused(WIKI, "401")
+    one.note_refused(SHOP, "401")
+    one.note_failure(OTHER, "it has no log-in")
+    assert one.failures == 2
