@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -78,11 +80,25 @@ def test_what_waits_is_exported(project: MakeProject) -> None:
 
 def test_orders_that_wait_have_an_age(demo: Project) -> None:
     demo.crawl("demo")
+
+    def waiting() -> tuple[float, float]:
+        with served(demo) as browser:
+            found = samples(browser.get("/metrics").text)
+        assert found[("crawlspace_sites_paused", "demo", "unreachable")] == 1
+        names = ("crawlspace_outbox_orders", "crawlspace_outbox_oldest_seconds")
+        return found[(names[0], "demo", "embedded")], found[(names[1], "demo", "embedded")]
+
     with opened(demo) as store:
         store.set_meta("standstill:embedded", '{"since": 1700000000, "why": "disk full"}')
-    with served(demo) as browser:
-        assert samples(browser.get("/metrics").text)[("crawlspace_outbox_oldest_seconds", "demo", "embedded")] == 0, "none waits"
-        assert samples(browser.get("/metrics").text)[("crawlspace_sites_paused", "demo", "unreachable")] == 1
+    assert waiting() == (0, 0)
+    with opened(demo) as store:
+        store.delete_again("embedded", ["http://127.0.0.1:9/"])
+    orders, age_s = waiting()
+    assert (orders, age_s > time.time() - 1_700_000_000 - 3_600) == (1, True)
+    with opened(demo) as store:
+        store.set_meta("standstill:embedded", "")
+    orders, age_s = waiting()
+    assert (orders, 0 <= age_s < 3_600) == (1, True), "since the end of the run"
 
 
 def test_a_store_that_cannot_be_read_leaves_the_others(project: MakeProject) -> None:
