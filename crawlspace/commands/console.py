@@ -27,9 +27,12 @@ from crawlspace.console.users import ROLES, Role, Users
 from crawlspace.errors import ConfigError, UsageError
 from crawlspace.runtime.components.command import CollectionCommand
 from crawlspace.runtime.session.project import ProjectCollections
+from crawlspace.state.sqlite.file import limit_caches
 from crawlspace.text import quoted
 
 _BIND = "127.0.0.1:8960"
+_CACHE_BYTES = 8 * 1024 * 1024
+"""Of the stores that pages open: each page reads what it shows, and seldom twice."""
 _SECURE_MOVES = "give it with --set-password NAME, or let a proxy log users in: --user-header NAME --trusted-proxy ADDRESS"
 
 
@@ -151,6 +154,7 @@ def _serve(console: Console, users: Users, opts: argparse.Namespace) -> int:
         names = frozenset({*access.hosts, *([] if _is_any(place[0]) else [place[0]])})
         places.append(_Served(search_application(console, replace(access, hosts=names), opts.search), *place, "The search page"))
     who = "nobody has to log in" if access.is_open else "users log in"
+    limit_caches(_CACHE_BYTES)
     asyncio.run(_run(places, tls, who))
     return 0
 

@@ -40,6 +40,11 @@ WAIT_S = 60
 """Longest wait for the lock: a command that sends to the index releases it for a crawl after its present batch."""
 
 
+def limit_caches(most_bytes: int) -> None:
+    """Have all files that this process opens share a cache of about that size, instead of each having its own."""
+    apsw.soft_heap_limit(most_bytes)
+
+
 class SqliteFile:
     """An open state file of this version. Raises StoreError and its subclasses; an unusable file is not changed."""
 
