@@ -5,9 +5,11 @@ A file is saved only over the text that the editor has seen (`RuleText.digest`).
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from crawlspace.private_files import make_folder, real_path
 
 VERSIONS_KEPT = 20
 """Old versions kept of each file."""
+LOCK = ".lock"
 
 
 class RuleFileChanged(UsageError):
@@ -44,20 +47,33 @@ def save_rule_file(file: RuleFile, data: bytes | None, *, seen: str, user: str, 
     """
     path = real_path(file.path)  # a link stays one
     try:
-        old = path.read_bytes() if is_there(path) else None
-        if ("" if old is None else digest_of(old)) != seen:
-            raise RuleFileChanged(f"{file.shown} has been changed on disk since it was opened here: nothing was saved")
-        if old == data:
-            return
-        _keep(file, old, user=user, clock=clock)
-        if data is None:
-            path.unlink()
-        else:
-            _replace(path, data)
-        _sync_folder(path.parent)
+        make_folder(file.history)
+        with _alone(file.history):
+            old = path.read_bytes() if is_there(path) else None
+            if ("" if old is None else digest_of(old)) != seen:
+                raise RuleFileChanged(f"{file.shown} has been changed on disk since it was opened here: nothing was saved")
+            if old == data:
+                return
+            _keep(file, old, user=user, clock=clock)
+            if data is None:
+                path.unlink()
+            else:
+                _replace(path, data)
+            _sync_folder(path.parent)
+            _forget_old_versions(file)
     except OSError as error:
         raise ConfigError(f"{file.path} cannot be written: {error.strerror or error}; nothing was saved") from error
-    _forget_old_versions(file)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other request, or console, saves a file with that history. Raises OSError."""
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def versions(file: RuleFile) -> list[RuleVersion]:
@@ -90,7 +106,6 @@ def read_version(file: RuleFile, id: str) -> tuple[RuleVersion, bytes | None]:
 def _keep(file: RuleFile, old: bytes | None, *, user: str, clock: Clock) -> None:
     """Write an old version into the history. Raises OSError."""
     now = clock.now()
-    make_folder(file.history)
     number = int(now * 1000)
     while (note := file.history / f"{number}.{file.name}.json").exists():
         number += 1
