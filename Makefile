@@ -13,6 +13,7 @@ FUZZ_SECONDS ?= 300
 FUZZ_TARGETS ?=
 HISTORIES ?= 100
 LONG ?=
+SERVE ?=
 
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes $(PIP_FLAGS)
@@ -26,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
-	@echo "make demo    build .venv, then crawl a small intranet on this machine"
+	@echo "make demo    build .venv, then crawl a small intranet on this machine (SERVE=1: and serve the console over it)"
 	@echo "make test    build .venv with the developers' tools; lint, types of the product, and the tests"
 	@echo "make test-full"
 	@echo "             the same, with the types of tests and benchmarks, each row on each store, and all drawn examples"
@@ -86,7 +87,7 @@ python:
 	  echo "crawlspace needs the venv module, which $(PYTHON) lacks: install it (Debian and Ubuntu: apt install python3-venv), or name another Python: make PYTHON=python3.12 ..." >&2; exit 1; }
 
 demo: env
-	@$(RUN) -m examples.intranet.demo
+	@$(RUN) -m examples.intranet.demo $(if $(SERVE),--serve)
 
 lint: style
 	$(RUN) -m mypy

@@ -2,7 +2,7 @@
 
     python -m examples.intranet.demo
 
-Every command is shown as a user would type it, then run. `--serve` leaves the intranet up afterwards, to try more.
+Every command is shown as a user would type it, then run. `--serve` leaves the intranet up afterwards, with the console.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
             place.prepare(intranet.ports)
             _tour(place, intranet.ports)
             if options.serve:
-                print("\nThe intranet stays up; Ctrl-C ends it.", flush=True)
-                threading.Event().wait()
+                _serve(place)
     except (StepFailed, OSError) as trouble:
         print(f"\nThe demonstration stopped: {trouble}", file=sys.stderr)
         return 1
@@ -45,6 +44,19 @@ def main(arguments: list[str] | None = None) -> int:
         print("\nInterrupted; run it again to go on where it was.")
         return 130
     return 0
+
+
+def _serve(place: Workplace) -> None:
+    """Leave the intranet up, with the console over its collections, until Ctrl-C."""
+    print("\nThe intranet stays up, for more crawls and the console; Ctrl-C ends both.", flush=True)
+    console = place.start("console", "--search", "demo")
+    try:
+        if console.wait():
+            print("The console could not be served (above); the intranet stays up.", flush=True)
+            threading.Event().wait()
+    finally:
+        console.terminate()
+        console.wait()
 
 
 def _tour(place: Workplace, ports: Ports) -> None:
@@ -85,7 +97,7 @@ What next
   scrapy urls demo --status 404                            the URLs behind a number of the status
   scrapy lint demo                                         warnings about the rules
   edit {shown(place.collections / "demo" / "crawl.rules")}, then: scrapy explain demo URL   what a change would decide
-The intranet is down now; `python -m examples.intranet.demo --serve` keeps it up for the crawls among these.
+The intranet is down now; `make demo SERVE=1` keeps it up for the crawls among these, and serves the console.
 A collection of your own begins with: scrapy startcollection NAME URL. The errors above are there on purpose."""
     )
 

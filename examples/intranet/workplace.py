@@ -65,6 +65,15 @@ class Workplace:
             check=False,
         )
 
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a Scrapy command that runs until it is ended; its output is shown."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "scrapy", *words],
+            cwd=PROJECT,
+            env={**os.environ, **self.variables(), "PYTHONUTF8": "1"},
+            text=True,
+        )
+
 
 def shown(path: Path) -> str:
     """Return a path as short as a user in the project's folder would write it."""
