@@ -373,7 +373,7 @@ HOSTILE: list[tuple[str, Callable[[int], bytes], int, str, TextStatus | None]] =
     ("one attribute", lambda n: docx(f"<w:p a='{'b' * n}'>{para('x')}</w:p>"), 2_000_000, "x", None),
     ("an attribute of 40 MB", lambda n: docx(f"<w:p a='{'b' * n}'>{para('x')}</w:p>"), 40_000_000, "", TextStatus.OVER_LIMITS),
     ("attributes", lambda n: docx(f"<w:p {' '.join(f'a{one}=_b_' for one in range(n)).replace('_', chr(34))}>{para('x')}</w:p>"), 20_000, "x", None),
-    ("an instruction", lambda n: docx(f"<?x {'y' * n}?>{para('x')}"), 2_000_000, "x", None),
+    ("an instruction", lambda n: docx(f"<?x {'y' * n}?>{para('x')}"), 500_000, "x", None),
     ("namespaces", lambda n: docx("".join(f"<x{one}:p xmlns:x{one}='u{one}'/>" for one in range(n)) + para("x")), 5_000, "x", None),
     ("sections of text", lambda n: docx(f"<w:p><w:t>{'<![CDATA[x]]>' * n}</w:t></w:p>"), 20_000, "xxx", None),
     ("text boxes", lambda n: docx(f"<w:p>{para('x').join(['<w:txbxContent>', '</w:txbxContent>']) * n}</w:p>"), 2_000, "x x", None),
