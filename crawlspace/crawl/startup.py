@@ -125,6 +125,11 @@ def hash_of(collection: Collection, space: CrawlSpace) -> str:
     return rules_hash(space, collection.global_rules, collection.host_case_sensitive, *([proxied] if proxied else ()))
 
 
+def applied_rules(store: MetaStore) -> str | None:
+    """Return the hash of the rules by which the known URLs were checked; empty if they have to be checked again, None before the first start."""
+    return store.get_meta(RULES_HASH)
+
+
 def rules_of(collection: Collection, space: CrawlSpace) -> str:
     """Return a hash that changes whenever a page or its rule actions may differ: it must be equal for all workers."""
     combined = f"{hash_of(collection, space)} {collection.content_hash} {_inheritance_hash(collection)}"
@@ -150,7 +155,7 @@ def open_engine(
     check_start_urls(collection.start_urls, space)
     global_space = build_global_space(collection)
     rules = hash_of(collection, space)
-    begin_run(store, collection, clock, rules_changed=store.get_meta(RULES_HASH) not in (None, rules))
+    begin_run(store, collection, clock, rules_changed=applied_rules(store) not in (None, rules))
     plan = reconcile(
         store,
         build_known_url_decisions(collection, space, store),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection as CrawledCollection
-from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, delete_orphans, find, last_run, write
+from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, delete_orphans, find, last_run, lower, write
 from crawlspace.crawl.engine import Engine
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
 from crawlspace.state.error_policy import DeletionLimit
@@ -63,10 +63,16 @@ def end_run(engine: Engine) -> None:
 
 
 def begin_run(store: Store, collection: CrawledCollection, clock: Clock, *, rules_changed: bool) -> None:
-    """Settle the link depths that a stopped run has left, before changed rules are applied to them; mark removed start URLs."""
+    """Settle the link depths that a stopped run has left, before changed rules are applied to them; mark removed start URLs.
+
+    Known URLs that have become start URLs are lowered first, with what they lead to: else the limit would exclude, and delete, what is only
+    too far from the removed ones.
+    """
     now_keys = start_keys(collection)
     before = get_integers(store, STARTS)
     removed = before - now_keys
+    if before:
+        lower(store, [(one.id, 0, 0) for one in store.depths_of(now_keys - before) if one.depth], now=int(clock.now()))
     if removed:
         store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in removed})
     if before != now_keys:
@@ -78,8 +84,14 @@ def begin_run(store: Store, collection: CrawledCollection, clock: Clock, *, rule
 
 
 def pending_depths(store: Store, collection: CrawledCollection) -> dict[int, int]:
-    """Return the depths by id that `begin_run` would write, for `plan`."""
-    return find(store, starts=start_keys(collection), run=last_run(store) + 1).depth_of()
+    """Return the depths by id that `begin_run` would write, for `plan`.
+
+    Pages whose depth came through neither a removed nor a new start URL keep theirs, so that a new one may bring them nearer than is said.
+    """
+    now_keys = start_keys(collection)
+    before = get_integers(store, STARTS)
+    changed = now_keys ^ before if before else set()
+    return find(store, starts=now_keys, run=last_run(store) + 1, uncertain=changed).depth_of()
 
 
 def mark_unknown_depths(store: Store, keys: Iterable[int]) -> None:

@@ -84,10 +84,13 @@ def last_run(store: MetaStore) -> int:
     return get_integer(store, RUN) or 0
 
 
-def find(store: Store, *, starts: Collection[int], run: int) -> FoundDepths:
-    """Return the changes at the end of run number `run`; `starts` are the keys of the start URLs. Reads only."""
+def find(store: Store, *, starts: Collection[int], run: int, uncertain: Collection[int] = ()) -> FoundDepths:
+    """Return the changes at the end of run number `run`; `starts` are the keys of the start URLs. Reads only.
+
+    `uncertain`: keys whose depths are computed again beside those that are marked.
+    """
     found = FoundDepths()
-    marks = store.depth_marks()
+    marks = store.depth_marks() | {key: DepthMark(ANY_PAGE) for key in uncertain}
     roots, missing = _roots(store, marks, found)
     without_giver, unanswered = _changed_by_rules(store) if store.get_meta(ANY_GIVER) else ([], [])
     roots = [one for one in (*roots, *without_giver) if one.status not in OUT_OF_SPACE]
@@ -122,14 +125,14 @@ def write(store: Store, found: FoundDepths, *, now: int) -> Effects:
     if found.outside or found.nearer:
         store.set_depth_marks(dict.fromkeys((*found.outside, *found.nearer), DepthMark(ANY_PAGE)))
     release_linked(store, found.linked_again, now=now)  # first: after a kill they are still orphans and found again
-    effects = Effects(lowered=_lower(store, found.lowered_outside, now=now))  # for the same reason
+    effects = Effects(lowered=lower(store, found.lowered_outside, now=now))  # for the same reason
     left = list[int]()
     for first in range(0, len(found.changes), BATCH):
         left += store.set_depths(found.changes[first : first + BATCH])
     changing = {state.key for id in left if (state := store.get_by_id(id)) is not None}
     if changing:  # by a worker: the next settlement computes their depths
         store.set_depth_marks(dict.fromkeys(changing, DepthMark(ANY_PAGE)))
-    effects.lowered += _lower(store, found.lowered, now=now)
+    effects.lowered += lower(store, found.lowered, now=now)
     marks_now = store.depth_marks() if found.marks or found.unknown else {}  # another worker may have written some meanwhile
     if found.unknown:
         store.set_depth_marks({key: merged(marks_now.get(key), mark) for key, mark in found.unknown.items()})
@@ -267,8 +270,11 @@ def release_linked(store: Store, ids: Sequence[int], *, now: int) -> None:
             store.revise(ids[first : first + ORPHANS_AT_ONCE], change, now=now)
 
 
-def _lower(store: Store, urls: Sequence[tuple[int, int, int]], *, now: int) -> list[tuple[int, int, int]]:
-    """Lower URLs, and those they lead to; return (id, depth before, depth) of the crawled ones."""
+def lower(store: Store, urls: Sequence[tuple[int, int, int]], *, now: int) -> list[tuple[int, int, int]]:
+    """Lower URLs, given as (id, depth, page that gives it), and those they lead to; return (id, depth before, depth) of the crawled ones.
+
+    `LOWERED` is stored with it, so that the next check of all known URLs finds what is not too far any more.
+    """
     lowered: list[tuple[int, int, int]] = []
     for first in range(0, len(urls), BATCH):
         part = urls[first : first + BATCH]

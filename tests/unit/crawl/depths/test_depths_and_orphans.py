@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
+from crawlspace.crawl import startup
 from crawlspace.crawl.engine import Engine
 from crawlspace.errors import SettingError
 from crawlspace.model import Held, State
@@ -85,6 +86,36 @@ def test_what_is_farther_than_the_limit_leaves_at_the_next_start(site: Site) -> 
     site.crawl()
     assert site.indexed == {"", "a", "b", "d"}
     assert not site.plan().has_effect
+
+
+@pytest.mark.parametrize("rules", ["", "forbid prefix http://elsewhere.example/"])
+def test_one_start_url_takes_the_place_of_another_and_nothing_leaves(site: Site, rules: str) -> None:
+    """C is at the limit from A, and from HOME by way of D, which only the start URL that is removed had made nearer."""
+    site.settings = {"DEPTH_LIMIT": 2}
+    site.links = {A: [B, HOME], B: [C], HOME: [D], D: [C]}
+    site.write(start=A)
+    site.crawl()
+    assert depths(site) == {"": 1, "a": 0, "b": 1, "c": 2, "d": 2}
+    site.write(start=HOME, rules=rules)
+    assert site.plan().deletions == 0
+    site.pages[C] = 500
+    site.crawl()
+    assert site.of(C).indexed
+    assert "c" in site.indexed
+    assert depths(site) == {"": 0, "a": None, "b": None, "c": 2, "d": 1}
+    assert C not in site.urls()
+
+
+def test_a_plan_knows_what_a_removed_start_url_makes_too_far(site: Site) -> None:
+    site.settings = {"DEPTH_LIMIT": 2}
+    site.write(start=f"{HOME}\n{B}")
+    site.crawl()
+    assert depths(site) == {"": 0, "a": 1, "b": 0, "c": 1, "d": 1}
+    site.write(start=HOME)
+    assert (site.plan().excluded, site.plan().deletions) == (1, 1), "c"
+    site.crawl()
+    site.crawl()
+    assert site.indexed == {"", "a", "b", "d"}
 
 
 def test_a_depth_that_is_only_marked_deletes_nothing(site: Site) -> None:
@@ -279,11 +310,11 @@ def test_what_a_kill_leaves_of_a_shorter_way_is_made_up_for(
     assert site.indexed == {"", "a", "d"}
     site.write(start=f"{HOME}\n{A}")
 
-    def killed(*_: object) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(Engine, "fetch_again", killed)
+        patched.setattr(startup, "reconcile", killed)
         with pytest.raises(Killed):
             site.open()
     assert site.store.get_meta(LOWERED)
