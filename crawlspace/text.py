@@ -239,6 +239,18 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def duration(seconds: float) -> str:
+    """Return `340 ms`, `2.5 s`, `3 min`, `5 h`, `4 days`."""
+    if seconds < 1:
+        return f"{seconds * 1000:,.0f} ms"
+    if seconds < 120:
+        return f"{seconds:,.1f} s" if seconds < 10 else f"{seconds:,.0f} s"
+    for unit, length in (("min", 60), ("h", 3600)):
+        if seconds < length * (120 if unit == "min" else 72):
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds / 86_400:,.0f} days"
+
+
 def verb(number: int, one: str, many: str) -> str:
     """Return the form of a verb for a number: `is` or `are`."""
     return one if number == 1 else many

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 
-from crawlspace.clock import iso
-from crawlspace.crawl.fetch_times import BOUNDS_S, Histogram
+from crawlspace.crawl.fetch_times import Histogram
 from crawlspace.crawl.run_log import SLOWEST_SITES, RunNumbers, RunRecord, Series, run_records
 from crawlspace.state.store import MetaStore
 from crawlspace.state.views import Crawler
@@ -61,39 +60,6 @@ class KeptRun:
             return self.records[0].numbers
         return _together(self.records, began=self.began)
 
-    def as_json(self) -> dict[str, object]:
-        numbers = self.numbers
-        return {
-            "run": self.run,
-            "outcome": self.outcome,
-            "began": iso(self.began),
-            "ended": None if self.ended is None else iso(self.ended),
-            "fetched": numbers.fetched,
-            "documents": numbers.documents,
-            "errors": numbers.errors,
-            "discovered": numbers.discovered,
-            "index": {"pushed": numbers.pushed, "deleted": numbers.deleted},
-            "bytes": numbers.body_bytes,
-            "outcomes": numbers.outcomes,
-            "status": {str(code): count for code, count in sorted(numbers.status.items())},
-            "refused": numbers.refused,
-            "seconds": {
-                "bounds": list(BOUNDS_S),
-                "counts": numbers.times.counts,
-                "sum": round(numbers.times.sum_s, 3),
-                "p50": round(numbers.times.quantile_s(0.5), 3),
-                "p95": round(numbers.times.quantile_s(0.95), 3),
-            },
-            "slowest": [
-                {"site": one.site, "count": one.count, "mean": one.mean_s, "p50": one.p50_s, "p95": one.p95_s}
-                for one in numbers.slowest
-            ],
-            "series": {"step_s": numbers.series.step_s, "points": numbers.series.points},
-            "processes": [
-                {"host": one.host, "process": one.process, "worker": one.worker, "summary": one.summary} for one in self.records
-            ],
-        }
-
 
 def recent_rate(run: KeptRun) -> float:
     """Return the fetches per second in the last minute of a run's numbers, or in its last point, if that is longer."""
@@ -115,7 +81,7 @@ def kept_runs(store: MetaStore, crawlers: Sequence[Crawler]) -> list[KeptRun]:
 
 def live(store: MetaStore, crawlers: Sequence[Crawler]) -> KeptRun | None:
     """Return the run that crawls now, with the processes that do; None where there is none."""
-    for run in kept_runs(store, crawlers):
+    for run in kept_runs(store, crawlers) if crawlers else ():
         if run.is_running:
             return KeptRun(run.run, [one for one in run.records if _is_running(one, crawlers)], is_running=True)
     return None

@@ -1,25 +1,33 @@
-"""`scrapy status`: show the state of a collection in numbers."""
+"""`scrapy status`: show the state of a collection in numbers, once or while it changes."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from crawlspace.access.login_states import often_sentence
 from crawlspace.access.sessions import next_login_at
 from crawlspace.admin.rendering import RenderingReport, counts_sentence
 from crawlspace.admin.report import Report, status_sentence
+from crawlspace.admin.run_numbers import lines_of_run
 from crawlspace.admin.sink_report import is_plain, lines_of
 from crawlspace.clock import local_time
 from crawlspace.crawl.findings import MOST_ROUTES
 from crawlspace.decision import OF_PAGES, Reason
-from crawlspace.runtime.components.command import CollectionCommand, exactly_one, hanging, print_json, shortened
+from crawlspace.errors import StoreError, UsageError
+from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput, exactly_one, hanging, print_json, shortened
 from crawlspace.runtime.session.collection_status import CollectionStatus, collection_status
+from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.views import Crawler, Share
-from crawlspace.text import counted, printable
+from crawlspace.text import counted, escaped, printable, quoted
 
 SITES_SHOWN = 20
+WATCH_S = 2
+LEAST_S, MOST_S = 0.1, 86_400
 _MISSING = {
     Reason.PAGE_TEXT: ("text left out", "pages with more text than is kept"),
     Reason.NEEDS_BROWSER: ("need a browser?", "pages with scripts and next to no text or links"),
@@ -42,30 +50,97 @@ class Command(CollectionCommand):
     explanation = (
         "Show how many URLs are known by state and by status code, how many links were refused for which reason, what the index has, "
         "what is still to be sent to it and which deletions are held, which sites cannot be reached, whether the rules have changed since they were applied, whether the index has all documents, and whether the "
-        "collection is being crawled at this moment, and by whom. "
+        "collection is being crawled at this moment, by whom, and how fast. --watch shows it again every two seconds, until Ctrl-C. "
         "`scrapy urls` lists the URLs behind the numbers. Exit status: 0 shown, 1 the store has a fault, 2 wrong use."
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print the numbers for a program")
+        parser.add_argument(
+            "--watch",
+            nargs="?",
+            const=WATCH_S,
+            metavar="SECONDS",
+            help=f"show the state again every so many seconds ({WATCH_S}), until Ctrl-C; with --json a line each time",
+        )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         paths = self.paths(exactly_one(args, example="scrapy status demo"))
+        if opts.watch is not None:
+            return _watch(paths, every_s=_seconds(opts.watch), is_json=opts.json)
         found = collection_status(paths, with_warnings=not opts.json)
         if opts.json:
             print_json(found.as_json())
-            return 0
-        if not found.was_crawled:
-            print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does")
-            return 0
-        print("\n".join(_lines(found.numbers)))
-        if not is_plain(list(found.sinks)):
-            print("\n" + "\n".join(lines_of(list(found.sinks), paths.name)))
-        for line in _of_logins(found):
-            print(f"\n{line}")
-        for warning in found.warnings:
-            print(f"\n{warning}")
+        else:
+            print("\n".join(_lines_of(found, paths)))
         return 0
+
+
+def _seconds(given: object) -> float:
+    """Raises UsageError."""
+    try:
+        seconds = float(str(given))
+    except ValueError:
+        seconds = 0.0
+    if not LEAST_S <= seconds <= MOST_S:
+        raise UsageError(
+            f"--watch takes a number of seconds from {LEAST_S:g} to {MOST_S:,}, not {quoted(given)}; the name of the collection"
+            " stands before it, as in: scrapy status demo --watch 5"
+        )
+    return seconds
+
+
+def _watch(paths: CollectionPaths, *, every_s: float, is_json: bool) -> int:
+    """Show the state again and again, until Ctrl-C; on a terminal the last state stays there. Raises UsageError, and with JSON StoreError."""
+    shows = _print_each if is_json else _redraw
+    if not is_json and not sys.stdout.isatty():
+        raise UsageError(
+            "--watch draws on a terminal; where the output is a file or a pipe, add --json: it prints a line each time"
+        )
+    with suppress(KeyboardInterrupt):
+        asyncio.run(shows(paths, every_s))
+    return 0
+
+
+async def _print_each(paths: CollectionPaths, every_s: float) -> None:
+    while True:
+        print_json(collection_status(paths).as_json())
+        sys.stdout.flush()
+        await asyncio.sleep(every_s)
+
+
+async def _redraw(paths: CollectionPaths, every_s: float) -> None:
+    from rich.console import Console  # noqa: PLC0415 - a tenth of a second that only --watch has to pay
+    from rich.live import Live  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    terminal = sys.stdout.unescaped if isinstance(sys.stdout, EscapingOutput) else sys.stdout
+    shown = ""
+    try:
+        with Live(console=Console(file=terminal), screen=True, auto_refresh=False, redirect_stdout=False) as screen:
+            while True:
+                began = time.monotonic()
+                try:
+                    shown = escaped("\n".join(_lines_of(collection_status(paths, with_warnings=True), paths)), keep_lines=True)
+                except StoreError as error:  # it may be back at the next look
+                    shown = str(error)
+                title = f"{time.strftime('%H:%M:%S')}, again every {every_s:g} s; Ctrl-C ends\n\n"
+                screen.update(Text(title + shown, no_wrap=True, overflow="ellipsis"), refresh=True)
+                await asyncio.sleep(max(every_s, time.monotonic() - began))  # half of the time at most is spent on looking
+    finally:
+        print(shown)
+
+
+def _lines_of(found: CollectionStatus, paths: CollectionPaths) -> Iterator[str]:
+    """Yield the state of a collection, as a person reads it."""
+    if not found.was_crawled:
+        yield f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does"
+        return
+    yield from _lines(found)
+    if not is_plain(list(found.sinks)):
+        yield from ("", *lines_of(list(found.sinks), paths.name))
+    for line in (*_of_logins(found), *found.warnings):
+        yield from ("", line)
 
 
 def _of_logins(found: CollectionStatus) -> Iterator[str]:
@@ -84,13 +159,18 @@ def _of_logins(found: CollectionStatus) -> Iterator[str]:
         yield f"{failed.sentence(pattern)} (since {_local(failed.since)})"
 
 
-def _lines(numbers: Report) -> Iterator[str]:
+def _lines(found: CollectionStatus) -> Iterator[str]:
+    numbers = found.numbers
     if numbers.workers:
         yield from _of_workers(numbers.collection, numbers.workers)
     elif numbers.crawling is not None and numbers.since is not None:
         yield f"{numbers.collection} is being crawled by process {numbers.crawling} since {_local(numbers.since)}"
     else:
         yield f"{numbers.collection} is not being crawled at present"
+    if found.run is not None:
+        yield from ("", f"Run {found.run.kept.run}")
+        waiting = numbers.urls["pending"] + numbers.urls["leased"]
+        yield from (hanging(f"  {label:<11}", text) for label, text in lines_of_run(found.run, waiting=waiting))
     yield ""
     yield f"{'URLs':<20}{numbers.known:>12,}   on {counted(numbers.hosts, 'host')}"
     yield from _table((label, count, "") for label, count in numbers.urls.items() if count)

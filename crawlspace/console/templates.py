@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from crawlspace.admin.report import status_sentence
 from crawlspace.clock import iso
-from crawlspace.text import counted, escaped, without_credentials
+from crawlspace.text import counted, duration, escaped, without_credentials
 
 _FOLDER = Path(__file__).parent
 STATIC = _FOLDER / "static"
@@ -84,17 +84,7 @@ def size(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """`340 ms`, `2.5 s`, `3 min`, `5 h`, `4 days`."""
-    if value is None:
-        return "–"
-    if value < 1:
-        return f"{value * 1000:,.0f} ms"
-    if value < 120:
-        return f"{value:,.1f} s" if value < 10 else f"{value:,.0f} s"
-    for unit, length in (("min", 60), ("h", 3600)):
-        if value < length * (120 if unit == "min" else 72):
-            return f"{value / length:,.0f} {unit}"
-    return f"{value / 86_400:,.0f} days"
+    return "–" if value is None else duration(value)
 
 
 def percent(part: float, whole: float) -> str:

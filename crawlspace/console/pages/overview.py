@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from crawlspace.admin.run_numbers import KINDS, latency, shown_run
 from crawlspace.admin.runs import kept_runs
 from crawlspace.console import crawls
 from crawlspace.console.pages.collections import looked_up
 from crawlspace.console.routes import Asked, Routes, View, page
-from crawlspace.console.run_numbers import KINDS, latency, shown_run
 from crawlspace.console.snapshot.ages import read_ages
 from crawlspace.runtime.session.collection_status import CollectionStatus
 

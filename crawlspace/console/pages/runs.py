@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from crawlspace.admin.run_changes import ChangeKind, Statuses
+from crawlspace.admin.run_numbers import KINDS, latency, shown_run
 from crawlspace.admin.runs import KeptRun, kept_runs
 from crawlspace.console.comparisons import CSV_COLUMNS, Comparison, csv_row
 from crawlspace.console.routes import Asked, FileDownload, NoSuchThing, NotNow, Routes, View, page
-from crawlspace.console.run_numbers import KINDS, latency, shown_run
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.text import quoted
 

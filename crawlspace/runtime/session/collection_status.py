@@ -13,15 +13,15 @@ from crawlspace.access.sessions import KeptSession, kept_sessions, next_login_at
 from crawlspace.admin.refresh import refreshing
 from crawlspace.admin.rendering import rendering_report
 from crawlspace.admin.report import Report, report
+from crawlspace.admin.run_numbers import ShownRun, running
 from crawlspace.admin.sink_report import SinkReport, as_json, sink_reports
 from crawlspace.clock import iso
 from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.findings import kept_error_examples, kept_routes, kept_traps
-from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.repair import Resending
-from crawlspace.crawl.startup import build_space, hash_of
+from crawlspace.crawl.startup import applied_rules, build_space, hash_of
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement
@@ -43,6 +43,8 @@ class CollectionStatus:
     """Sites that ask for a log-in of which the settings have none, with the kinds they offer."""
     waiting: Mapping[str, WaitingLogin] = field(default_factory=dict)
     sessions: Mapping[str, KeptSession] = field(default_factory=dict)
+    run: ShownRun | None = None
+    """The run that crawls now, with the numbers of its last seconds."""
     warnings: Sequence[str] = ()
     """Sentences about rules, refreshes and the index; empty if they were not asked for."""
 
@@ -50,6 +52,7 @@ class CollectionStatus:
         """Return the numbers as JSON has them."""
         return {
             **self.numbers.as_json(),
+            "run": None if self.run is None else self.run.as_json(),
             "sinks": as_json(list(self.sinks)),
             "refused_logins": [
                 {"entry": printable(pattern), "site": one.site, "why": one.why, "since": iso(one.since)}
@@ -69,13 +72,14 @@ def collection_status(paths: CollectionPaths, *, with_warnings: bool = False) ->
         if opened is None:
             return CollectionStatus(report(paths.name, None, is_shared=paths.store.is_shared), was_crawled=False)
         store = opened.store
-        numbers = _numbers(paths, opened)
+        numbers, run = _numbers(paths, opened)
         warnings = [_of_the_rules(paths, store), _of_refresh(paths, store)] if with_warnings else []
         if with_warnings and not numbers.crawling:
             warnings.append(_of_the_index(paths, store))
         return CollectionStatus(
             numbers,
             was_crawled=True,
+            run=run,
             sinks=sink_reports(store, paths.sinks),
             refused=refused_logins(store),
             wanted={} if HTTPStatus.UNAUTHORIZED not in numbers.status else wanted_logins(store),
@@ -85,12 +89,12 @@ def collection_status(paths: CollectionPaths, *, with_warnings: bool = False) ->
         )
 
 
-def _numbers(paths: CollectionPaths, opened: OpenStore) -> Report:
-    store = opened.store
+def _numbers(paths: CollectionPaths, opened: OpenStore) -> tuple[Report, ShownRun | None]:
+    store, crawlers = opened.store, opened.crawlers()
     numbers = report(
         paths.name,
         store,
-        crawlers=opened.crawlers(),
+        crawlers=crawlers,
         is_shared=paths.store.is_shared,
         sites=paths.unreachable(store),
         errors=kept_error_examples(store),
@@ -98,7 +102,7 @@ def _numbers(paths: CollectionPaths, opened: OpenStore) -> Report:
         routes=kept_routes(store),
     )
     with lost_documents(paths, opened) as lost:
-        return replace(numbers, lost=lost.count, rendering=rendering_report(store) or None)
+        return replace(numbers, lost=lost.count, rendering=rendering_report(store) or None), running(store, crawlers)
 
 
 def _session_as_json(pattern: str, one: KeptSession) -> dict[str, object]:
@@ -113,7 +117,7 @@ def _session_as_json(pattern: str, one: KeptSession) -> dict[str, object]:
 
 def rules_changed(paths: CollectionPaths, store: Store) -> bool | None:
     """Whether the known URLs were checked by other rules than those on disk; None if those can't be loaded, or never were applied."""
-    applied = store.get_meta(RULES_HASH)
+    applied = applied_rules(store)
     if applied is None:
         return None
     try:
@@ -127,7 +131,7 @@ def _of_the_rules(paths: CollectionPaths, store: Store) -> str:
     """Return a warning if the known URLs were not checked by the rules on disk; empty otherwise, or if those can't be loaded."""
     if not rules_changed(paths, store):
         return ""
-    if not store.get_meta(RULES_HASH):
+    if not applied_rules(store):
         return f"the next start checks all known URLs again: scrapy plan {paths.name} shows what that does"
     return f"the rules have changed since the last start: scrapy plan {paths.name} shows what that does"
 

@@ -1,4 +1,4 @@
-"""Shows the progress of a crawl: a live line on a terminal, a log line now and then elsewhere."""
+"""Shows the progress of a crawl: a few live lines on a terminal, a log line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
+from crawlspace.admin.run_numbers import lines_of_fetches
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.frontier.site_queue import Wait
 from crawlspace.runtime.components.scrapy_internals import is_busy
 from crawlspace.text import counted
 
 if TYPE_CHECKING:
+    import rich.console
     import rich.progress
 
     from crawlspace.runtime.session.session import Session
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOG_PERIOD_S = 10.0
+LINES_PERIOD_S = 0.5
 LONG_WAIT_S = 30.0
+SHOWN_WAIT_S = 3.0
 RATE_S = 30.0
 """The rate is that of the last half minute."""
 SHORTEST_S = 0.1
@@ -60,7 +65,7 @@ class Progress:
         counts = self._session.store.counts()
         self._pending_base = counts.by_state.get("pending", 0) - self._session.progress.discovered
         self._session.at_close(self._display.close)
-        shows = (self._show, TERMINAL_PERIOD_S) if self._display.is_terminal else (self._log, LOG_PERIOD_S)
+        shows = (self._show, LINES_PERIOD_S) if self._display.is_terminal else (self._log, LOG_PERIOD_S)
         for call, period_s in (shows, (self._log_wait, LOG_PERIOD_S)):
             loop: Any = create_looping_call(call)
             loop.start(period_s, now=False)
@@ -96,6 +101,16 @@ class Progress:
             parts.append(f"{next(iter(pauses)) if len(pauses) == 1 else f'{len(pauses):,} hosts'} paused")
         return " · ".join(parts)
 
+    def lines(self) -> list[str]:
+        """The same line, and what became of the fetches, how long they took, and what is waited for."""
+        progress = self._session.progress
+        rows = lines_of_fetches(progress.by_kind, progress.by_status, progress.times.all, progress.times.slowest(1))
+        wait = None if is_busy(self._crawler) else self._session.engine.paused()
+        if wait is not None and wait.seconds > SHOWN_WAIT_S:
+            rows.append(("waits", _sentence(wait)))
+        name = self._crawler.spider.name  # type: ignore[union-attr]
+        return [f"{name}: {self.line()}", *(f"  {label:<9} {text}" for label, text in rows)]
+
     def _rate(self) -> float:
         now = monotonic()
         fetched = self._session.progress.fetched
@@ -107,7 +122,7 @@ class Progress:
         return (fetched - before) / (now - since) if now > since else 0.0
 
     def _show(self) -> None:
-        self._display.show(self.line())
+        self._display.show("\n".join(self.lines()))
 
     def _log(self) -> None:
         """Log the progress, unless nothing happens: a continuous crawl would fill the disk with the same line."""
@@ -125,10 +140,7 @@ class Progress:
         if until <= self._waits_until + 1:
             return
         self._waits_until = until
-        others = f" ({counted(wait.sites - 1, 'more site waits', 'more sites wait')})" if wait.sites > 1 else ""
-        at = datetime.fromtimestamp(until).astimezone()
-        name = self._crawler.spider.name  # type: ignore[union-attr]
-        logger.info("%s: nothing to fetch until %s: %s %s%s", name, f"{at:%H:%M:%S}", wait.site, wait.why, others)
+        logger.info("%s: nothing to fetch %s", self._crawler.spider.name, _sentence(wait))  # type: ignore[union-attr]
 
     def _collect_stats(self, reason: str) -> None:
         """Scrapy's stats, for their readers (scrapyd, monitors): those of its CoreStats, and ours (docs/stats.md)."""
@@ -156,6 +168,12 @@ class Progress:
             stats.set_value(f"crawlspace/refused/{refusal}", count)
 
 
+def _sentence(wait: Wait) -> str:
+    """`until 12:31:05: www.example.com:443 asks for it (2 more sites wait)`"""
+    others = f" ({counted(wait.sites - 1, 'more site waits', 'more sites wait')})" if wait.sites > 1 else ""
+    return f"until {datetime.fromtimestamp(time() + wait.seconds).astimezone():%H:%M:%S}: {wait.site} {wait.why}{others}"
+
+
 # --- progress display ----------------------------------------------------------------------------------------------
 
 
@@ -175,6 +193,8 @@ class ProgressDisplay:
         self._next = clock.monotonic() + DELAY_S
         self._live: rich.progress.Progress | None = None
         self._tasks: dict[str, rich.progress.TaskID] = {}
+        self._handlers: list[logging.Handler] = []
+        """Those that log to the stream."""
 
     def __call__(self, doing: str, done: int = 0, total: int | None = None) -> None:
         """Show the progress, after DELAY_S and not more often than can be read. `total` is a number of URLs."""
@@ -189,10 +209,13 @@ class ProgressDisplay:
             self._stream.flush()
 
     def show(self, doing: str, done: int = 0, total: int | None = None) -> None:
-        """Show it at once, on a terminal: one line whose text changes, or a bar for each thing that has a total."""
+        """Show it at once, on a terminal: lines whose text changes, or a bar for each thing that has a total. The log appears above."""
         if self._live is None:
             self._live = _live(self._stream, has_bars=total is not None)
             self._live.start()
+            self._handlers = [one for one in logging.root.handlers if getattr(one, "stream", None) is self._stream]
+            for handler in self._handlers:
+                handler.setStream(_AboveDisplay(self._live.console))  # type: ignore[attr-defined]
         bar = "" if total is None else doing
         if bar not in self._tasks:
             self._tasks[bar] = self._live.add_task(doing, total=total)
@@ -200,9 +223,27 @@ class ProgressDisplay:
 
     def close(self) -> None:
         if self._live is not None:
+            for handler in self._handlers:
+                handler.setStream(self._stream)  # type: ignore[attr-defined]
             self._live.stop()
             self._live = None
             self._tasks.clear()
+
+
+class _AboveDisplay:
+    """A stream for the log: what is written appears above the lines of the display."""
+
+    def __init__(self, console: rich.console.Console) -> None:
+        self._console = console
+
+    def write(self, text: str) -> int:
+        from rich.text import Text  # noqa: PLC0415
+
+        self._console.print(Text.from_ansi(text.rstrip("\n")), soft_wrap=True)
+        return len(text)
+
+    def flush(self) -> None:
+        pass
 
 
 def _live(stream: TextIO, *, has_bars: bool) -> rich.progress.Progress:
@@ -212,4 +253,7 @@ def _live(stream: TextIO, *, has_bars: bool) -> rich.progress.Progress:
     columns: list[ProgressColumn] = [TextColumn("{task.description}", style="none", markup=False)]
     if has_bars:
         columns += BarColumn(), TextColumn("{task.completed:,} of {task.total:,} URLs"), TimeRemainingColumn()
-    return Progress(*columns, console=Console(file=stream), auto_refresh=False, transient=True)
+    # What code of the user's prints belongs to standard output, also while that is a file.
+    return Progress(
+        *columns, console=Console(file=stream), auto_refresh=False, transient=True, redirect_stdout=sys.stdout.isatty()
+    )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.admin.refused import REASONS
 from crawlspace.admin.rendering import counts_as_json, counts_sentence
+from crawlspace.admin.run_numbers import outcome_parts
 from crawlspace.clock import iso
 from crawlspace.config.collection import Collection
 from crawlspace.config.on_finish import ON_FINISH, TIMEOUT, FinishCommand
@@ -124,15 +125,7 @@ def _by_reason(numbers: Mapping[str, int]) -> str:
 
 def _fetched(progress: RunCounters) -> str:
     """Return `94 fetched: 60 with a document, 20 redirected, 14 errors`; the parts add up to the total."""
-    kinds, sitemaps, indexes = progress.by_kind, progress.by_status[Status.SITEMAP], progress.by_status[Status.SITEMAP_INDEX]
-    numbers = {**kinds, OutcomeKind.EXCLUDED: kinds[OutcomeKind.EXCLUDED] - sitemaps}
-    numbers[OutcomeKind.REDIRECTED] = kinds[OutcomeKind.REDIRECTED] - indexes
-    parts = [f"{numbers[kind]:,} {what}" for kind, what in _OUTCOMES.items() if numbers.get(kind)]
-    if sitemaps + indexes:
-        parts.append(counted(sitemaps + indexes, "sitemap"))
-    errors = kinds[OutcomeKind.FAILED] + kinds[OutcomeKind.GONE]
-    if errors:
-        parts.append(counted(errors, "error"))
+    parts = outcome_parts(progress.by_kind, progress.by_status)
     spared = f"; {progress.spared:,} spared, as sitemaps call them unchanged" if progress.spared else ""
     return f"{progress.fetched:,} fetched" + (f": {', '.join(parts)}" if parts else "") + spared
 
@@ -201,12 +194,6 @@ def _sites(session: Session) -> list[str]:
     return lines
 
 
-_OUTCOMES = {
-    OutcomeKind.DOCUMENT: "with a document",
-    OutcomeKind.UNCHANGED: "unchanged",
-    OutcomeKind.REDIRECTED: "redirected",
-    OutcomeKind.EXCLUDED: "not to be indexed",
-}
 _NOT_ERRORS = {740, 760, 761, 780, 782, 2004, 2005, 2006, 3020, 3021}
 
 

@@ -11,7 +11,9 @@ import pytest
 
 from crawlspace.admin.site_report import SiteReport
 from crawlspace.clock import FakeClock
+from crawlspace.crawl.run import RunCounters
 from crawlspace.frontier.site_queue import Wait
+from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.session import progress
 from crawlspace.runtime.session.crawl_sequence import FinishedCrawl, table_of, worst_status
 from crawlspace.runtime.session.progress import Progress, ProgressDisplay
@@ -38,6 +40,31 @@ def test_the_rate_is_right_where_the_line_is_read_many_times_in_a_row(monkeypatc
     assert shown.line().endswith(" · 0 errors · a.example paused")
     frontier.pauses = {"a.example": None, "*.b.example": None}
     assert shown.line().endswith(" · 0 errors · 2 hosts paused")
+
+
+def test_the_lines_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: Wait | None = Wait("a.example:80", 2.0, "is paused", 1)
+    counters = RunCounters(fetched=3, discovered=7, first_fetches=2, errors=1)
+    counters.by_kind.update({OutcomeKind.DOCUMENT: 2, OutcomeKind.GONE: 1})
+    counters.by_status.update({200: 2, 404: 1})
+    monkeypatch.setattr(progress, "is_busy", lambda crawler: False)
+    monkeypatch.setattr(progress, "monotonic", lambda: 1000.0)
+    session = SimpleNamespace(
+        progress=counters,
+        deliveries=SimpleNamespace(max_backlog=0),
+        engine=SimpleNamespace(given_up_sites=(), paused=lambda: waits),
+        frontier=SimpleNamespace(pauses={}),
+    )
+    shown = Progress(SimpleNamespace(spider=SimpleNamespace(session=session, name="demo")))  # type: ignore[arg-type]
+    expected = [
+        "demo: 3 pages · 0/s · 5 pending · 1 error",
+        "  outcomes  2 with a document · 1 error",
+        "  status    2 × 200 · 1 × 404",
+    ]
+    assert shown.lines() == expected
+    waits = Wait("a.example:80", 4.0, "is paused", 3)
+    assert shown.lines()[-1].startswith("  waits     until ")
+    assert shown.lines()[-1].endswith(": a.example:80 is paused (2 more sites wait)")
 
 
 def test_a_long_wait_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -111,6 +138,28 @@ def test_a_terminal_has_a_line_that_is_erased(monkeypatch: pytest.MonkeyPatch) -
     assert written.endswith("\x1b[2K"), "erased"
     assert "━" in shown(Terminal(), *COPIES), "a bar where the end is known"
     assert not shown(Terminal(), *COUNTS[:2])
+
+
+def test_the_log_appears_above_the_lines_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    handler = logging.StreamHandler(stream)
+    logging.root.addHandler(handler)
+    try:
+        display = ProgressDisplay(stream, FakeClock(0))
+        display.show("demo: 1 page\n  status    1 × 200")
+        before = stream.tell()
+        logging.getLogger("a.log").warning("%s", "a record that is longer than the terminal is wide " * 4)
+        written = stream.getvalue()[before:]
+        display.close()
+        logging.getLogger("a.log").warning("after the end")
+    finally:
+        logging.root.removeHandler(handler)
+    place = written.index("a record")
+    assert "\x1b[2K" in written[:place], "the lines are erased first"
+    assert "1 × 200" in written[place:], "and drawn again below"
+    assert written.count("wide ") == 4, "a record is one line, however wide the terminal is"
+    assert stream.getvalue().endswith("after the end\n")
 
 
 NOT_BEGUN = RunReport("demo", 1, ["crawl.rules:3:1: a mistake\n    alow\n    ^"], 0, None)

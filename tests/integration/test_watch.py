@@ -1,0 +1,94 @@
+"""`scrapy status --watch`: on a terminal, and for a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from crawlspace.state.sqlite.store import SqliteStore
+from tests.command_line import ROOT, environment
+from tests.conftest import MakeProject, Project
+from tests.integration.conftest import Run
+from tests.notifications import LONGEST_WAIT_S
+
+WATCH = ("status", "demo", "--watch", "0.1")
+
+
+@pytest.fixture
+def demo(project: MakeProject) -> Project:
+    made = project({"demo/start_urls.txt": "http://www.example.com/\n"})
+    state = made.data / "demo" / "state.db"
+    state.parent.mkdir(parents=True)
+    with closing(SqliteStore(state)):
+        pass
+    return made
+
+
+def command(demo: Project, *more: str) -> list[str]:
+    folders = ("-s", f"CRAWLSPACE_COLLECTIONS_DIR={demo.collections}", "-s", f"CRAWLSPACE_DATA_DIR={demo.data}")
+    return [sys.executable, "-m", "scrapy", *WATCH, *more, *folders]
+
+
+def read(terminal: int) -> Iterator[str]:
+    """What is written to a terminal, as it comes, until its program ends."""
+    try:
+        while part := os.read(terminal, 65_536):
+            yield part.decode()
+    except OSError:  # the program has ended
+        return
+
+
+def test_the_state_is_drawn_again_until_ctrl_c(demo: Project) -> None:
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(ROOT)
+        os.execvpe(sys.executable, command(demo), environment({"TERM": "xterm"}))
+    written, is_ended = "", False
+    signal.alarm(int(LONGEST_WAIT_S))
+    for part in read(terminal):
+        written += part
+        if not is_ended and written.count("again every 0.1 s; Ctrl-C ends") >= 3:
+            is_ended = True
+            os.write(terminal, b"\x03")
+    signal.alarm(0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, written
+    _, _, left = written.rpartition("\x1b[?1049l")  # the screen before it is shown again
+    assert "demo is not being crawled at present" in left, "the last state stays there"
+    assert "Traceback" not in written
+
+
+def test_a_program_reads_a_line_each_time(demo: Project) -> None:
+    started = subprocess.Popen(command(demo, "--json"), cwd=ROOT, env=environment(None), stdout=subprocess.PIPE, text=True)
+    with started as watching:
+        assert watching.stdout is not None
+        try:
+            seen = [json.loads(watching.stdout.readline()) for _ in range(3)]
+            watching.send_signal(signal.SIGINT)
+            watching.stdout.read()
+            assert watching.wait(LONGEST_WAIT_S) == 0
+        finally:
+            watching.kill()
+    assert [(one["collection"], one["run"]) for one in seen] == [("demo", None)] * 3
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "abc", "nan", "1e9", ""])
+def test_wrong_seconds(run: Run, seconds: str) -> None:
+    ended = run("status", "demo", f"--watch={seconds}")
+    assert ended.returncode == 2
+    assert re.search(r"^--watch takes a number of seconds from 0.1 to 86,400, not ", ended.stderr)
+
+
+def test_neither_a_terminal_nor_json(run: Run) -> None:
+    ended = run("status", "demo", "--watch")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "add --json" in ended.stderr
