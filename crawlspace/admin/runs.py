@@ -87,6 +87,12 @@ def live(store: MetaStore, crawlers: Sequence[Crawler]) -> KeptRun | None:
     return None
 
 
+def silent_since(run: KeptRun, crawlers: Sequence[Crawler]) -> int | None:
+    """Return when a process wrote its numbers last that has gone without an end, while others crawl on; None where there is none."""
+    gone = [one.written for one in run.records if one.ended is None and not _is_running(one, crawlers)]
+    return min(gone) if gone and run.is_running else None
+
+
 def _is_running(record: RunRecord, crawlers: Iterable[Crawler]) -> bool:
     return record.ended is None and any(
         record.process == one.process and (one.share is None or one.share.host == record.host) for one in crawlers

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from crawlspace.access.login_states import refused_logins, waiting_logins
 from crawlspace.admin.report import STATE_LABELS
+from crawlspace.admin.runs import kept_runs, silent_since
 from crawlspace.admin.site_report import held_by_reason
 from crawlspace.console.console import Console
-from crawlspace.crawl.run_log import run_records
 from crawlspace.crawl.sinks.deliveries import known_sinks
 from crawlspace.errors import ConfigError, CrawlspaceError
 from crawlspace.index.notes import noted_standstill, standstill_meta
@@ -181,7 +181,9 @@ def _counted(store: Store) -> Iterator[Sample]:
 
 def _unfinished(paths: CollectionPaths, opened: OpenStore, *, now: float) -> Iterator[Sample]:
     """Yield what waits for somebody, or for a crawl."""
-    store, crawlers, records = opened.store, opened.crawlers(), run_records(opened.store)
+    store, crawlers = opened.store, opened.crawlers()
+    runs = kept_runs(store, crawlers)
+    records = [record for run in runs for record in run.records]
     ends = [record.ended for record in records if record.ended is not None]
     for sink in dict.fromkeys((*paths.sinks.names, *sorted(known_sinks(store)))):
         waiting, standstill = store.backlog(sink), noted_standstill(store.get_meta(standstill_meta(sink)))
@@ -203,7 +205,10 @@ def _unfinished(paths: CollectionPaths, opened: OpenStore, *, now: float) -> Ite
         yield Sample(metrics.SITES_PAUSED, (why,), number)
     if crawlers:
         unseen = max(0.0 if one.share is None else one.share.unseen_s for one in crawlers)
-        yield Sample(metrics.WORKER_LAST_SEEN, (), unseen)
+        expired = silent_since(runs[0], crawlers) if runs else None
+        yield Sample(metrics.WORKER_LAST_SEEN, (), unseen if expired is None else max(unseen, now - expired))
+    elif runs:
+        yield Sample(metrics.LAST_RUN, (runs[0].outcome,), runs[0].ended or 0)
     successes = [one.ended for one in records if one.ended is not None and (one.summary or {}).get("exit_status") == 0]
     if successes:
         yield Sample(metrics.LAST_SUCCESS, (), max(successes))

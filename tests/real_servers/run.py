@@ -103,6 +103,7 @@ SBIN = "/usr/sbin:/usr/local/sbin"
 SQUID, NGINX, PROMETHEUS = (
     shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}") or "" for name in ("squid", "nginx", "prometheus")
 )
+PROMETHEUS_TESTS = ("tests/real_servers/test_prometheus.py", "tests/real_servers/test_staged_faults.py")
 KERBEROS = "" if kerberos.missing() else str(kerberos.GSSAPI)
 SERVERS = (
     Server("solrcloud", "Cloud", "CRAWLSPACE_TEST_SOLR_URL", IN_A_CLOUD),  # first: it takes longest, and mostly waits
@@ -111,7 +112,7 @@ SERVERS = (
     Server("solr", "Standalone", "CRAWLSPACE_TEST_SOLR_URL", SOLR_TESTS),
     Server("squid", "", "CRAWLSPACE_TEST_SQUID", ("tests/real_servers/test_squid.py",), url=SQUID),
     Server("nginx", "", "CRAWLSPACE_TEST_NGINX", ("tests/real_servers/test_nginx.py",), url=NGINX),
-    Server("prometheus", "", "CRAWLSPACE_TEST_PROMETHEUS", ("tests/real_servers/test_prometheus.py",), url=PROMETHEUS),
+    Server("prometheus", "", "CRAWLSPACE_TEST_PROMETHEUS", PROMETHEUS_TESTS, url=PROMETHEUS),
     Server("kerberos", "", "CRAWLSPACE_TEST_KERBEROS", ("tests/real_servers/test_kerberos.py",), url=KERBEROS),
 )
 

@@ -68,7 +68,7 @@ WORKER_LAST_SEEN = Metric(
     "crawlspace_worker_last_seen_seconds",
     "gauge",
     (),
-    "Seconds since the last report of the worker that is silent longest; none without a crawl.",
+    "Seconds since the last report of the worker that is silent longest, also of one that has expired while others crawl on; none without a crawl.",
 )
 LAST_SUCCESS = Metric(
     "crawlspace_last_success_timestamp_seconds",
@@ -76,9 +76,15 @@ LAST_SUCCESS = Metric(
     (),
     "When the last run with exit status 0 ended, as Unix time; none without one.",
 )
+LAST_RUN = Metric(
+    "crawlspace_last_run_timestamp_seconds",
+    "gauge",
+    ("outcome",),
+    "When the last run ended, as Unix time, with its outcome: done, stopped, failed or killed; none while one crawls.",
+)
 OF_STORES = (
     *(UP, URLS, QUEUE, DOCUMENTS, OVERDUE, DOCUMENT_AGE, OUTBOX_ORDERS, OUTBOX_OLDEST, PARKED, DELETIONS_HELD),
-    *(SITES_PAUSED, WORKER_LAST_SEEN, LAST_SUCCESS),
+    *(SITES_PAUSED, WORKER_LAST_SEEN, LAST_SUCCESS, LAST_RUN),
 )
 """What the console exports, of the stores of all collections."""
 
