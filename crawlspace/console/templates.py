@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -38,6 +39,8 @@ def environment() -> Environment:
             "seconds": seconds,
             "percent": percent,
             "time": time_of,
+            "local": local,
+            "whole_seconds": whole_seconds,
             "counted": counted_of,
             "url": shown_url,
             "path": path_part,
@@ -81,6 +84,16 @@ def size(value: float | None) -> str:
             return f"{value:,.0f} {unit}" if unit == "B" or value >= 100 else f"{value:,.1f} {unit}"
         value /= _KILO
     return f"{value:,.1f} TB"
+
+
+def whole_seconds(value: float) -> str:
+    """A duration that is known in whole seconds."""
+    return "under 1 s" if value < 1 else duration(value)
+
+
+def local(written: str) -> Markup:
+    """A time element for a time as `clock.iso` writes it."""
+    return time_of(datetime.fromisoformat(written).timestamp())
 
 
 def seconds(value: float | None) -> str:
