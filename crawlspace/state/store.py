@@ -87,8 +87,9 @@ class ResultStore(Protocol):
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
         """Insert the unknown URLs as pending, in their order; lower the depth of known ones that were found with a lower one.
 
-        A known URL keeps its source and shift, except that a pending one takes a smaller source number. The metadata that they carry is
-        inherited by those that inherit none, until a page gives them some.
+        A known URL keeps its queue, except that a pending one moves to that of a discovery with a smaller source number: source and shift,
+        since that queue is the one which the frontier is told of. The metadata that they carry is inherited by those that inherit none,
+        until a page gives them some.
         """
 
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:

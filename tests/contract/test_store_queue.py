@@ -94,7 +94,17 @@ def test_found_again(
 def test_found_twice_in_one_batch(known: Known) -> None:
     known.discover(new("a.example/", source=FOLLOWED, depth=4, shift=1), new("a.example/", source=REDIR, depth=2))
     state = known.get("a.example/")
-    assert (state.source, state.depth, state.shift) == (REDIR, 2, 1)
+    assert (state.source, state.depth, state.shift) == (REDIR, 2, 0)
+
+
+def test_a_pending_url_waits_in_the_queue_of_a_better_discovery(known: Known, store: Store) -> None:
+    better = new("a.example/", source=INDEX, shift=-2)
+    known.discover(new("a.example/", source=FOLLOWED, shift=1))
+    known.discover(better)
+    known.discover(new("a.example/", source=FOLLOWED, shift=-1))
+    assert [site.pending for site in store.sites()] == [(better.queue,)]
+    leased = store.lease("a.example:80", 5, now=NOW, until=NOW + 60, queue=better.queue)
+    assert [one.url for one in leased] == [better.url]
 
 
 def test_two_urls_may_share_a_key(known: Known, store: Store) -> None:

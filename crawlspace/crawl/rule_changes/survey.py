@@ -14,7 +14,7 @@ from typing import TypeAlias
 from crawlspace.crawl.rule_changes.folding import KnownFolds
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, LoosenedChecks
 from crawlspace.decision import Actions, Reason
-from crawlspace.model import Held, Queue, Source, source_of
+from crawlspace.model import SITEMAP_QUEUE, Held, Queue, Source, source_of
 from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.refused_links import has_any, letters_of
@@ -201,7 +201,8 @@ class Survey:
 
     def move(self, known: KnownUrl, actions: Actions) -> None:
         """Add a URL whose queue changes; sitemaps stay first."""
-        if known.source == Source.USER or known.status in SITEMAPS:
+        is_to_be_read = (known.source, known.shift) == SITEMAP_QUEUE and known.depth == 0  # a sitemap that has no such status yet
+        if known.source == Source.USER or known.status in SITEMAPS or is_to_be_read:
             return
         links = known.source != Source.REDIR
         source = source_of(index=actions.index, follow=actions.follow) if links else Source.REDIR

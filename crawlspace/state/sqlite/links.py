@@ -82,6 +82,7 @@ class _Known:
     depth: int
     state: int
     source: int
+    shift: int
     depth_from: int = 0
     changed: bool = False
 
@@ -98,7 +99,7 @@ class Discovery:
         self._effects = transaction.effects
 
     def discover(self, urls: Sequence[NewUrl]) -> None:
-        """Store new URLs; lower the depth and source of known ones."""
+        """Store new URLs; lower the depth and source of known ones, with the shift of that source."""
         if not urls:
             return
         known = self._known(urls)
@@ -108,13 +109,13 @@ class Discovery:
             if row is not None:
                 self._find_again(row, new)
             elif (twin := fresh.setdefault(new.url, new)) is not new:
-                nearer = new if new.depth < twin.depth else twin
+                nearer, first = new if new.depth < twin.depth else twin, new if new.source < twin.source else twin
                 fresh[new.url] = structs.replace(
-                    twin, source=min(twin.source, new.source), depth=nearer.depth, depth_from=nearer.depth_from
+                    twin, source=first.source, shift=first.shift, depth=nearer.depth, depth_from=nearer.depth_from
                 )
         self._db.executemany(
-            "UPDATE url SET depth = ?, source = ?, depth_from = ? WHERE id = ?",
-            [(row.depth, row.source, row.depth_from, row.id) for row in known.values() if row.changed],
+            "UPDATE url SET depth = ?, source = ?, shift = ?, depth_from = ? WHERE id = ?",
+            [(row.depth, row.source, row.shift, row.depth_from, row.id) for row in known.values() if row.changed],
         )
         if fresh:
             self._insert(fresh)
@@ -174,7 +175,7 @@ class Discovery:
 
     def _known(self, urls: Sequence[NewUrl]) -> dict[str, _Known]:
         rows = self._db.execute(
-            "SELECT url.url, url.id, depth, state, source, depth_from FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
+            "SELECT url.url, url.id, depth, state, source, shift, depth_from FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
             " ON url.key = wanted.value",
             (integers(sorted(new.key for new in urls)),),
         )
@@ -185,7 +186,7 @@ class Discovery:
 
     def _find_again(self, row: _Known, new: NewUrl) -> None:
         if row.state == State.PENDING and new.source < row.source:
-            row.source = new.source
+            row.source, row.shift = new.source, new.shift
             row.changed = True
             self._effects.pending_sites.setdefault(new.site, 0)
         if new.depth < row.depth:

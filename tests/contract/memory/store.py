@@ -362,7 +362,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
                 effects.pending_sites[new.site] = effects.pending_sites.get(new.site, 0) + 1
                 continue
             if row.state is State.PENDING and new.source < row.source:
-                row.source = new.source
+                row.source, row.shift = new.source, new.shift
                 effects.pending_sites.setdefault(row.site, 0)
             if new.depth < row.depth:
                 batch.nearer.setdefault(row.id, row.depth)

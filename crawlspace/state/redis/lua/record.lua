@@ -61,7 +61,7 @@ function record.discover(urls, now)
     else
       local row = rows[id]
       if row[STATE] == PENDING and source < row[SOURCE] then
-        row[SOURCE] = source
+        row[SOURCE], row[SHIFT] = source, shift
         touch(id)
         record.effects.pending[site] = record.effects.pending[site] or 0
       end

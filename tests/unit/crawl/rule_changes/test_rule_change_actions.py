@@ -12,7 +12,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.rule_changes import survey as module
 from crawlspace.crawl.rule_changes.reconcile import plan, reconcile
 from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Plan
-from crawlspace.model import Held, Queue, Source, State
+from crawlspace.model import SITEMAP_QUEUE, Held, NewUrl, Queue, Source, State
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
@@ -21,6 +21,7 @@ from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.state.changes import Change
 from crawlspace.state.error_policy import DeletionLimit
+from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.known_urls import (
     BACK,
@@ -123,6 +124,16 @@ def test_where_a_url_waits(
     if known_as is PENDING:
         (site,) = store.sites()
         assert Queue(source_after, shift_after) in site.pending
+
+
+@pytest.mark.parametrize(("depth", "after"), [(0, SITEMAP_QUEUE), (1, Queue(Source.INDEX_FOLLOW))])
+def test_a_sitemap_that_is_not_yet_read_stays_first(depth: int, after: Queue) -> None:
+    """One that robots.txt names is at depth 0; a page there is a start URL, or the target of one."""
+    store, (source, shift) = MemoryStore(), SITEMAP_QUEUE
+    parsed = parse(PLAIN)
+    store.discover([NewUrl(parsed.key, PLAIN, parsed.site, source, shift, depth, 0, 0)], now=NOW)
+    changed(store, '<Rules><Rule><Path val="/other"/><NoFollow/></Rule></Rules>')
+    assert get(store, PLAIN).queue == after
 
 
 BRAKES = [
