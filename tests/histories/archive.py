@@ -30,7 +30,7 @@ from crawlspace.crawl.startup import build_deletion_limit, use_near_duplicates
 from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
-from crawlspace.model import UrlState
+from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Exchange, OutcomeKind
 from crawlspace.runtime.components.archived_responses import response_of
 from crawlspace.runtime.components.items import simhash_of
@@ -314,5 +314,13 @@ class MovedDocuments:
 
 
 def is_to_be_archived(state: UrlState) -> bool:
-    """Return whether a 304 had directives that the archived response may lack: that is not used, and the next request is unconditional."""
-    return state.archived is None and state.rules == 0
+    """Return whether a 304 had directives that the archived response may lack: that is not used, and the next request is unconditional.
+
+    If robots.txt forbids that request, or it shows no document, a document whose deletion is held for approval stays without a record.
+    """
+    return state.archived is None and (state.rules == 0 or is_shown_no_more(state))
+
+
+def is_shown_no_more(state: UrlState) -> bool:
+    """Return whether a deletion is held of a document that its page does not show any more, though nothing failed."""
+    return state.held is Held.MANY and state.state in (State.EXCLUDED, State.REDIRECTED)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from crawlspace.model import Held, State, UrlState
+from tests.histories.archive import is_shown_no_more
 from tests.histories.collection import NO_DOCUMENT, Collection, row_of
 from tests.histories.configuration import DAY, HOUR, OUTSIDE
 from tests.histories.documents import Indexed, has_earlier_version
@@ -25,7 +26,7 @@ _LARGE_SITE = 20
 class CheckedCollection(Collection):
     def _at_rest(self, states: Mapping[str, UrlState], index: Mapping[str, Indexed]) -> Iterator[str]:
         """Yield differences between index and store, and within the store, after a crawl that finished."""
-        self._not_rebuilt &= {url for url, state in states.items() if state.held is Held.RULES}
+        self._not_rebuilt &= {url for url, state in states.items() if state.held is Held.RULES or is_shown_no_more(state)}
         rows = {url for url, state in states.items() if state.indexed}
         left = self._crawler.left_to_others(states.values())
         for url in sorted(rows - index.keys() - self._not_rebuilt):

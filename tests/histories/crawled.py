@@ -19,7 +19,7 @@ from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.status import Status
 from tests.histories import neighbour
-from tests.histories.archive import SimulatedArchive, is_to_be_archived
+from tests.histories.archive import SimulatedArchive, is_shown_no_more, is_to_be_archived
 from tests.histories.checks import CheckedCollection
 from tests.histories.collection import row_of
 from tests.histories.configuration import ELSEWHERE
@@ -73,7 +73,8 @@ class ArchivedCollection(CheckedCollection):
         for url in sorted(before.keys() | after.keys()):
             was, now = before.get(url), after.get(url)
             if now is None and url in self._known and is_to_be_archived(self._known[url]):
-                if self._known[url].held is Held.RULES:  # else the next crawl fetches it
+                known = self._known[url]
+                if known.held is Held.RULES or is_shown_no_more(known):  # else the next crawl fetches it
                     self._not_rebuilt.add(url)
                 continue
             # It is sent with what is known of it now. What was held is in the index as it was sent before; equal pages are apart since then.
