@@ -380,6 +380,8 @@ class History(CrawledCollection):
             self._crawler.clock.set(self._crawler.clock.now() + by)
             self._say(f"the clock is set forward by {by} s")
             return
+        if self._web.sitemaps is not None:
+            self._web.sitemaps.note_changes()
         self._crawler.clock.set(self._crawler.clock.now() - by)
         self._trouble.clock_off = 2
         for one in self._all():

@@ -50,6 +50,9 @@ class Sitemaps:
         self._chance = chance
         self._clock = clock
         self._changed: dict[str, tuple[str, float]] = {}
+        self._latest = clock()
+        """The latest time so far. That of a change is never earlier: where the clock of the crawler is set back while it does not run, it cannot
+        know that a change came after its last fetch, which has a later time."""
         self.by_url: dict[str, SimulatedSitemap] = {}
         for site in list(web.sites.values()):
             if chance.random() < 0.7:
@@ -62,10 +65,11 @@ class Sitemaps:
 
     def note_changes(self) -> None:
         """Note the time for pages that have changed since the last call."""
+        self._latest = max(self._latest, self._clock())
         for page in self._web.pages.values():
             version = _version_of(page)
             if self._changed.get(page.url, ("", 0))[0] != version:
-                self._changed[page.url] = version, self._clock()
+                self._changed[page.url] = version, self._latest
 
     def change(self) -> str:
         """Change one, and say how."""

@@ -1,22 +1,24 @@
 """Work that depends on the time, besides each URL's own interval: cycles, schedules, what sitemaps say, and corrections of the stored due times.
 
 Where the clock was set back, or the longest interval reduced, URLs are made due within that interval from now. A robots.txt that was read
-later than now is read again: once that time has come, it would count as new.
+later than now is read again: once that time has come, it would count as new. The times of fetches before that are wrong, too, so that no sitemap
+spares a page that has not been fetched since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
+from crawlspace.crawl.conditional import begin_generation
 from crawlspace.crawl.run import RunCounters
-from crawlspace.crawl.timed.lastmod import LastModified
+from crawlspace.crawl.timed.lastmod import ALL, LastModified
 from crawlspace.crawl.timed.refreshes import Cycles, ScheduledRefresh, SmartRefresh
 from crawlspace.crawl.timed.steps import Steps, TimedStep
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.due_times import NOT_DUE_BY_AGE, Due, DueChanges
+from crawlspace.state.due_times import NOT_DUE_BY_AGE, DueChanges
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.state.store import Store
@@ -75,11 +77,9 @@ class PassingTime:
     def resume(self, *, is_idle: Callable[[], bool]) -> Iterator[TimedStep]:
         """Do a part of the due work, and yield its effects."""
         step = self._cycles.resume(is_idle=is_idle) if self._continuous else None
-        for one in (step, self._smart.resume(), self._schedule.resume(), self.lastmod.resume()):
+        for one in (step, self._smart.resume(), self._schedule.resume(), self.lastmod.resume(), self._watch.step()):
             if one is not None:
                 yield one
-        if due := self._watch.step():
-            yield TimedStep(due=due)
 
     def end(self) -> None:
         """Check the clock at the end of a crawl."""
@@ -94,6 +94,7 @@ class ClockWatch:
         self._clock = clock
         self._longest_s = longest_s
         self._checked_at = clock.monotonic()
+        self._was_set_back = False
         self._steps: Steps[DueChanges] = Steps(clock)
 
     def start(self, *, longest_retry_s: int) -> int:
@@ -114,20 +115,22 @@ class ClockWatch:
         """Whether steps of the last check remain."""
         return self._steps.has_remaining
 
-    def step(self) -> Sequence[Due]:
-        """Check if the last check is long ago, and make one step; return the queues with URLs that are due sooner."""
+    def step(self) -> TimedStep | None:
+        """Check if the last check is long ago, and make one step; return its effects."""
         if not self._steps.has_remaining and self._clock.monotonic() - self._checked_at >= _CHECK_EVERY_S:
             self._steps.begin(self._all_steps())
         step = self._steps.next()
-        return () if step is None else step.due
+        return None if step is None else TimedStep(begins_cycle=self._was_set_back, due=step.due)
 
     def _all_steps(self) -> Iterator[DueChanges]:
         now = int(self._clock.now())
         seen_at, longest = get_integer(self._store, SEEN_AT), get_integer(self._store, LONGEST)
-        set_back = seen_at is not None and now < seen_at - _SET_BACK_S
+        set_back = self._was_set_back = seen_at is not None and now < seen_at - _SET_BACK_S
         shortened = longest is not None and self._longest_s < longest
         if set_back:
             self._store.forget_robots(read_after=now)
+            if self._store.get_meta(ALL):
+                begin_generation(self._store)
         has_more, after = set_back or shortened, 0
         while has_more:
             step = self._store.make_due_by(now + self._longest_s, after=after, until=NOT_DUE_BY_AGE)

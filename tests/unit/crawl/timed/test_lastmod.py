@@ -231,6 +231,30 @@ def test_a_right_sitemap_spares_the_other_pages(tmp_path: Path) -> None:
     assert demo.trust.value == pytest.approx(1.0)
 
 
+def test_a_page_fetched_before_the_clock_was_set_back_is_not_spared(tmp_path: Path) -> None:
+    """When it was fetched is not known any more: the sitemap says truly that it has changed since, with a time before that."""
+    demo = big(tmp_path)
+    for at in range(2):
+        changing(demo, at=at)
+    assert demo.trust.spares
+    demo.clock.set(demo.clock.now() - 7_200)
+    demo.crawl()
+    demo.change(demo.named[1])
+    assert demo.named[1] in demo.fetched(after=10)
+    assert len(demo.fetched(after=10)) < 90
+
+
+def test_a_clock_set_back_is_noticed_in_a_crawl(tmp_path: Path) -> None:
+    demo = site(tmp_path)
+    engine = demo.open().engine
+    before = engine.generation
+    demo.clock.set(demo.clock.now() - 7_200)
+    demo.clock.advance(301)
+    engine._update()
+    assert engine.generation == before + 1
+    engine.close()
+
+
 def test_what_the_sitemap_says_is_known_where_it_has_not_changed(tmp_path: Path) -> None:
     """A 304 says that it is as before."""
     demo = big(tmp_path)
