@@ -160,7 +160,7 @@ class RunChanges:
         for record in records:
             parts = parts_of(self._folder / file_of(record))
             files.append(_in_order(parts))
-            if not parts or not is_from_beginning(parts[0]):
+            if not parts or record.earlier or not is_from_beginning(parts[0]):
                 self.missing.append(MissingEvents(record.run, record.host))
         events = (event for _, event in merge(*files, key=lambda item: item[0]))
         self._db.executemany(_ADD, map(self._values, events))

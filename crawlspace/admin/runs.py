@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import groupby
 
-from crawlspace.crawl.fetch_times import Histogram
-from crawlspace.crawl.run_log import SLOWEST_SITES, RunNumbers, RunRecord, Series, run_records
+from crawlspace.crawl.run_log import RunNumbers, RunRecord, numbers_together, run_records
 from crawlspace.state.store import MetaStore
 from crawlspace.state.views import Crawler
 
@@ -56,9 +53,7 @@ class KeptRun:
     @property
     def numbers(self) -> RunNumbers:
         """Those of all processes together."""
-        if len(self.records) == 1:
-            return self.records[0].numbers
-        return _together(self.records, began=self.began)
+        return self.records[0].numbers if len(self.records) == 1 else numbers_together(self.records)
 
 
 def recent_rate(run: KeptRun) -> float:
@@ -97,34 +92,3 @@ def _is_running(record: RunRecord, crawlers: Iterable[Crawler]) -> bool:
     return record.ended is None and any(
         record.process == one.process and (one.share is None or one.share.host == record.host) for one in crawlers
     )
-
-
-def _together(records: Sequence[RunRecord], *, began: int) -> RunNumbers:
-    """Return the sums of the numbers of several processes."""
-    all_numbers = [one.numbers for one in records]
-    return RunNumbers(
-        fetched=sum(one.fetched for one in all_numbers),
-        documents=sum(one.documents for one in all_numbers),
-        errors=sum(one.errors for one in all_numbers),
-        discovered=sum(one.discovered for one in all_numbers),
-        pushed=sum(one.pushed for one in all_numbers),
-        deleted=sum(one.deleted for one in all_numbers),
-        body_bytes=sum(one.body_bytes for one in all_numbers),
-        outcomes=dict(sum((Counter(one.outcomes) for one in all_numbers), Counter())),
-        status=dict(sum((Counter(one.status) for one in all_numbers), Counter())),
-        refused=dict(sum((Counter(one.refused) for one in all_numbers), Counter())),
-        times=reduce(Histogram.plus, (one.times for one in all_numbers)),
-        slowest=sorted((site for one in all_numbers for site in one.slowest), key=lambda site: -site.mean_s)[:SLOWEST_SITES],
-        series=_series_together(records, began=began),
-    )
-
-
-def _series_together(records: Sequence[RunRecord], *, began: int) -> Series:
-    """Return the series of several processes as one, with the longest step of them."""
-    series = Series(max(one.numbers.series.step_s for one in records))
-    for record in records:
-        of = record.numbers.series
-        for kind, counts in of.points.items():
-            for number, count in enumerate(counts):
-                series.add({kind: count}, at_s=record.began - began + number * of.step_s)
-    return series

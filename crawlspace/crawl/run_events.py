@@ -18,6 +18,7 @@ import mmap
 import os
 import re
 import struct
+import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -84,10 +85,11 @@ class RunEvents:
     ) -> None:
         self._folder, self._store, self._clock = folder, store, clock
         self._path, self._run, self._part_bytes = folder / name, run, part_bytes
-        self._part = 0
+        self._part, self._end = 1, SIZE
+        self._alone = threading.Lock()
         try:
             private_files.make_folder(folder)
-            self._begin_part()
+            self._fd = self._new_file(self._part)
         except OSError as error:
             raise unwritable(folder, error) from error
 
@@ -131,30 +133,47 @@ class RunEvents:
         finally:
             os.close(self._fd)
 
-    def _begin_part(self) -> None:
-        self._fd = os.open(self._path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        self._end, self._part = 0, min(self._part + 1, 0xFFFF)
-        self._write(_HEADER.pack(_MAGIC, _VERSION, self._run, int(self._clock.now()) & _UNKNOWN, self._part))
-
     def _add(self, packed: bytes) -> None:
-        try:
-            if self._end >= self._part_bytes:
-                self._path.replace(_older_of(self._path))
-                full = self._fd
-                self._begin_part()
-                os.close(full)
-            self._write(packed)
-        except OSError as error:
-            with suppress(OSError):  # as if nothing had been written
-                os.ftruncate(self._fd, self._end)
-                os.lseek(self._fd, self._end, os.SEEK_SET)
-            raise unwritable(self._folder, error) from error
+        with self._alone:
+            try:
+                if self._end >= self._part_bytes:
+                    self._begin_part()
+                _write(self._fd, packed)
+                self._end += len(packed)
+            except OSError as error:
+                with suppress(OSError):  # as if nothing had been written
+                    os.ftruncate(self._fd, self._end)
+                    os.lseek(self._fd, self._end, os.SEEK_SET)
+                raise unwritable(self._folder, error) from error
 
-    def _write(self, packed: bytes) -> None:
-        left = memoryview(packed)
-        while left:
-            left = left[os.write(self._fd, left) :]
-        self._end += len(packed)
+    def _begin_part(self) -> None:
+        """Make the full file the older one, and continue in a new one; if that fails, the full one stays in use."""
+        older, part = _older_of(self._path), min(self._part + 1, 0xFFFF)
+        self._path.replace(older)
+        try:
+            new = self._new_file(part)
+        except OSError:
+            older.replace(self._path)
+            raise
+        full, self._fd, self._end, self._part = self._fd, new, SIZE, part
+        os.close(full)
+
+    def _new_file(self, part: int) -> int:
+        """Return the descriptor of a new file with its header. Raises OSError, also if there is one already: it is of another process."""
+        opened = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            _write(opened, _HEADER.pack(_MAGIC, _VERSION, self._run, int(self._clock.now()) & _UNKNOWN, part))
+        except OSError:
+            os.close(opened)
+            self._path.unlink()
+            raise
+        return opened
+
+
+def _write(file: int, packed: bytes) -> None:
+    left = memoryview(packed)
+    while left:
+        left = left[os.write(file, left) :]
 
 
 def unwritable(folder: Path, error: OSError) -> RunFileError:
@@ -164,9 +183,10 @@ def unwritable(folder: Path, error: OSError) -> RunFileError:
     )
 
 
-def file_name(run: int, host: str, process: int) -> str:
-    """Return the name of the file of a process."""
-    return f"{run:06}-{re.sub(r'[^A-Za-z0-9.-]+', '_', host)[:60]}-{process}{ENDING}"
+def file_name(run: int, host: str, process: int, start: str = "") -> str:
+    """Return the name of the file of a process. `start` is another one for each start: a process in a container often has the number 1."""
+    words = f"{run:06}", re.sub(r"[^A-Za-z0-9.-]+", "_", host)[:60], str(process), *([start] if start else [])
+    return "-".join(words) + ENDING
 
 
 def keep_only(folder: Path, names: Collection[str]) -> None:

@@ -4,16 +4,18 @@ Each process that crawls has a record of its run, which it writes again every fe
 with its summary. What was written last of one that was killed stays. Where several workers crawl together, each has a record of the run.
 
 The records are named values of the store, `run 0`, `run 1` and so on; another value lists which of these is of which run. So a record is
-written without reading the others, and the space of a dropped run is used again.
+written without reading the others, and the space of a dropped run is used again. The list is replaced only if it is as it was read, since
+several workers may start at the same time.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from threading import Event
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
 
 import msgspec
 from msgspec import structs
@@ -30,8 +32,8 @@ KEEP_EVERY_S = 5.0
 POINTS = 200
 """Points of a series, at most."""
 SLOWEST_SITES = 50
-_CLAIM_S = 10
-_PAUSE_S = 0.05
+MOST_PROCESSES = 50
+"""Records of one run, without those of processes that crawl; two older ones become one, as in a container that is restarted again and again."""
 
 
 class Series(msgspec.Struct):
@@ -83,6 +85,10 @@ class RunRecord(msgspec.Struct, omit_defaults=True):
     written: int
     worker: str = ""
     """Its name where several workers crawl together."""
+    start: str = ""
+    """In the name of the file with its events; another one for each start."""
+    earlier: int = 0
+    """Processes that ended earlier in the same run, whose numbers are in this record, and whose events are not kept."""
     ended: int | None = None
     summary: dict[str, object] | None = None
     """That of `scrapy crawl --summary`; None before the end, or if the process was killed."""
@@ -116,34 +122,28 @@ class RunLog:
         *,
         most: int,
         worker: str = "",
-        is_running: Callable[[RunRecord], bool] = lambda _: False,
+        running: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """Begin a run, or join that of another process; the records of `most` runs are kept, and of this one.
+        """Begin a run, or join that of other workers; the records of `most` runs are kept, and of this one.
 
-        `is_running` returns whether the process of a record without an end is alive. Raises StoreError.
+        `running` returns the names of the other workers that crawl now. Raises StoreError.
         """
         self._store, self._clock = store, clock
         self._began = clock.monotonic()
         self._counted: Mapping[str, int] = {}
         """The outcomes that are in the series."""
         now = int(clock.now())
-        self.record = RunRecord(0, os.getpid(), socket.gethostname(), now, now, worker)
-        with _alone(store):
-            listed = _listed(store)
-            running = _end_killed(store, listed, is_running)
-            self.record.run = running if running is not None else listed.last + 1
-            listed.last = self.record.run
-            numbers = sorted({one.run for one in listed.kept} | {self.record.run})[-max(most, 1) :]
-            dropped = [one.slot for one in listed.kept if one.run not in numbers]
-            listed.kept = [one for one in listed.kept if one.run in numbers]
-            used = {one.slot for one in listed.kept}
-            self._slot = next(slot for slot in range(len(used) + 1) if slot not in used)
-            listed.kept.append(_Slot(self._slot, self.record.run, worker))
-            self._write()
-            _write_list(store, listed)
-            for slot in dropped:
-                if slot != self._slot:
-                    store.set_meta(_name(slot), "")
+        self.record = RunRecord(0, os.getpid(), socket.gethostname(), now, now, worker, secrets.token_hex(4))
+        while True:  # another worker may start at the same time
+            seen = store.get_meta(RUNS)
+            kept = _KeptRecords(store, _read_list(seen), running())
+            listed = kept.list_with(worker, most=max(most, 1))
+            self._slot, self.record.run = listed.kept[-1].slot, listed.kept[-1].run
+            if store.replace_meta(RUNS, seen, _encoded(listed)):
+                break
+        self._write()
+        for slot, value in kept.changes(listed):
+            store.replace_meta(_name(slot), kept.values[slot], value)  # unless another worker uses it by now
 
     @property
     def run(self) -> int:
@@ -192,12 +192,14 @@ class RunLog:
 
     def discard(self) -> None:
         """Remove the record of a run that could not begin. Raises StoreError."""
-        with _alone(self._store):
-            listed = _listed(self._store)
+        while True:
+            seen = self._store.get_meta(RUNS)
+            listed = _read_list(seen)
             listed.kept = [one for one in listed.kept if one.slot != self._slot]
             if listed.last == self.run and all(one.run != self.run for one in listed.kept):
                 listed.last -= 1
-            _write_list(self._store, listed)
+            if self._store.replace_meta(RUNS, seen, _encoded(listed)):
+                return
 
     def _write(self) -> None:
         self._store.set_meta(_name(self._slot), _encoded(self.record))
@@ -205,12 +207,12 @@ class RunLog:
 
 def file_of(record: RunRecord) -> str:
     """Return the name of the file with the events of a process."""
-    return file_name(record.run, record.host, record.process)
+    return file_name(record.run, record.host, record.process, record.start)
 
 
 def run_records(store: MetaStore) -> list[RunRecord]:
     """Return the records of all runs that are kept, the newest first. Those that cannot be read are left out."""
-    kept = _listed(store).kept
+    kept = _read_list(store.get_meta(RUNS)).kept
     found = []
     for one, value in zip(kept, store.get_metas([_name(one.slot) for one in kept]), strict=True):
         record = _record(value)
@@ -219,40 +221,102 @@ def run_records(store: MetaStore) -> list[RunRecord]:
     return sorted(found, key=lambda record: (record.run, record.began), reverse=True)
 
 
-def _end_killed(store: MetaStore, listed: _RunList, is_running: Callable[[RunRecord], bool]) -> int | None:
-    """Mark the records of processes that were killed; return the run that others are in now, if any."""
-    running = None
-    for one, value in zip(listed.kept, store.get_metas([_name(one.slot) for one in listed.kept]), strict=True):
-        record = _record(value)
-        if record is None or record.ended is not None or (record.run, record.worker) != (one.run, one.worker):
-            continue
-        if is_running(record):
-            running = max(running or 0, record.run)
-        else:
-            killed = structs.replace(record, ended=record.written, is_killed=True)
-            store.set_meta(_name(one.slot), _encoded(killed))
-    return running
+class _KeptRecords:
+    """The list of records as it was read, with the records."""
+
+    def __init__(self, store: MetaStore, listed: _RunList, running: Collection[str]) -> None:
+        self._listed, self._running = listed, running
+        slots = [one.slot for one in listed.kept]
+        self.values = dict(zip(slots, store.get_metas([_name(slot) for slot in slots]), strict=True))
+        self._records: dict[int, RunRecord] = {}
+        """By slot; without those that cannot be read, or that their process has not written yet."""
+        self._ended: dict[int, RunRecord] = {}
+        """Those that change: of processes that were killed, and of several that become one."""
+        for one in listed.kept:
+            record = _record(self.values[one.slot])
+            if record is not None and (record.run, record.worker) == (one.run, one.worker):
+                self._records[one.slot] = record
+                if record.ended is None and one.worker not in running:
+                    killed = structs.replace(record, ended=record.written, is_killed=True)
+                    self._records[one.slot] = self._ended[one.slot] = killed
+
+    def list_with(self, worker: str, *, most: int) -> _RunList:
+        """Return the list with a new record, the last one, of the run that others are in now, or of a new one; records of `most` runs are kept."""
+        run = max((one.run for one in self._listed.kept if self._is_running(one)), default=self._listed.last + 1)
+        numbers = sorted({one.run for one in self._listed.kept} | {run})[-most:]
+        kept = [one for one in self._listed.kept if one.run in numbers]
+        ended = [one for one in kept if one.run == run and not self._is_running(one)]
+        while len(ended) >= MOST_PROCESSES:
+            oldest = ended.pop(0)
+            kept.remove(oldest)
+            self._add(oldest, to=ended[0])
+        used = {one.slot for one in kept}
+        slot = next(slot for slot in range(len(used) + 1) if slot not in used)
+        return _RunList(max(run, self._listed.last), [*kept, _Slot(slot, run, worker)])
+
+    def changes(self, listed: _RunList) -> list[tuple[int, str]]:
+        """Return the values of slots that change once another list is written."""
+        own = listed.kept[-1].slot
+        kept = {one.slot for one in listed.kept}
+        dropped = [(slot, "") for slot, value in self.values.items() if slot not in kept and value]
+        return dropped + [(slot, _encoded(record)) for slot, record in self._ended.items() if slot in kept and slot != own]
+
+    def _is_running(self, one: _Slot) -> bool:
+        record = self._records.get(one.slot)
+        return one.worker in self._running and (record is None or record.ended is None)
+
+    def _add(self, older: _Slot, *, to: _Slot) -> None:
+        """Add the numbers of a record to those of a newer one."""
+        two = [record for slot in (older.slot, to.slot) if (record := self._records.get(slot)) is not None]
+        if two:
+            whole = structs.replace(
+                two[-1],
+                worker=to.worker,
+                began=min(one.began for one in two),
+                earlier=sum(one.earlier for one in two) + len(two) - 1,
+                numbers=numbers_together(two),
+            )
+            self._records[to.slot] = self._ended[to.slot] = whole
 
 
-@contextmanager
-def _alone(store: MetaStore) -> Iterator[None]:
-    """Keep other workers from changing the list."""
-    for _ in range(round(_CLAIM_S / _PAUSE_S)):  # the claim of one that was killed has ended then
-        if store.claim(RUNS, seconds=_CLAIM_S):
-            break
-        Event().wait(_PAUSE_S)
-    try:
-        yield
-    finally:
-        store.end_claim(RUNS)
+def numbers_together(records: Sequence[RunRecord]) -> RunNumbers:
+    """Return the sums of the numbers of several processes."""
+    began = min(one.began for one in records)
+    all_numbers = [one.numbers for one in records]
+    return RunNumbers(
+        fetched=sum(one.fetched for one in all_numbers),
+        documents=sum(one.documents for one in all_numbers),
+        errors=sum(one.errors for one in all_numbers),
+        discovered=sum(one.discovered for one in all_numbers),
+        pushed=sum(one.pushed for one in all_numbers),
+        deleted=sum(one.deleted for one in all_numbers),
+        body_bytes=sum(one.body_bytes for one in all_numbers),
+        outcomes=dict(sum((Counter(one.outcomes) for one in all_numbers), Counter())),
+        status=dict(sum((Counter(one.status) for one in all_numbers), Counter())),
+        refused=dict(sum((Counter(one.refused) for one in all_numbers), Counter())),
+        times=reduce(Histogram.plus, (one.times for one in all_numbers)),
+        slowest=sorted((site for one in all_numbers for site in one.slowest), key=lambda site: -site.mean_s)[:SLOWEST_SITES],
+        series=_series_together(records, began=began),
+    )
+
+
+def _series_together(records: Sequence[RunRecord], *, began: int) -> Series:
+    """Return the series of several processes as one, with the longest step of them."""
+    series = Series(max(one.numbers.series.step_s for one in records))
+    for record in records:
+        of = record.numbers.series
+        for kind, counts in of.points.items():
+            for number, count in enumerate(counts):
+                series.add({kind: count}, at_s=record.began - began + number * of.step_s)
+    return series
 
 
 def _name(slot: int) -> str:
     return f"run {slot}"
 
 
-def _encoded(record: RunRecord) -> str:
-    return msgspec.json.encode(record).decode()
+def _encoded(value: RunRecord | _RunList) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _record(value: str | None) -> RunRecord | None:
@@ -262,13 +326,9 @@ def _record(value: str | None) -> RunRecord | None:
         return None
 
 
-def _listed(store: MetaStore) -> _RunList:
+def _read_list(value: str | None) -> _RunList:
     """Return the list; an unreadable one is begun again."""
     try:
-        return msgspec.json.decode(store.get_meta(RUNS) or "{}", type=_RunList)
+        return msgspec.json.decode(value or "{}", type=_RunList)
     except (msgspec.MsgspecError, RecursionError):
         return _RunList()
-
-
-def _write_list(store: MetaStore, listed: _RunList) -> None:
-    store.set_meta(RUNS, msgspec.json.encode(listed).decode())

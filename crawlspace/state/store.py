@@ -382,6 +382,9 @@ class MetaStore(Protocol):
 
     def set_meta(self, name: str, value: str) -> None: ...
 
+    def replace_meta(self, name: str, before: str | None, after: str) -> bool:
+        """Set a value if it is `before` (None: not set), else change nothing; return whether it was."""
+
     def claim(self, name: str, *, seconds: int) -> bool:
         """Return whether this process may do a task that one process at a time does, until `end_claim`, or for `seconds` at most."""
 

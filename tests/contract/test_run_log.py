@@ -7,7 +7,7 @@ import pytest
 from crawlspace.admin.runs import kept_runs, live
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.run import RunCounters
-from crawlspace.crawl.run_log import POINTS, RUNS, RunLog, RunRecord, Series, run_records
+from crawlspace.crawl.run_log import MOST_PROCESSES, POINTS, RUNS, RunLog, Series, file_of, run_records
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.store import Store
@@ -103,21 +103,17 @@ def test_a_run_that_could_not_begin_leaves_nothing(store: Store) -> None:
 def test_workers_that_crawl_together_are_one_run(store: Store) -> None:
     clock = FakeClock(NOW)
     alive = {"one", "two", "three"}
-
-    def is_running(record: RunRecord) -> bool:
-        return record.worker in alive
-
     counters = {name: RunCounters() for name in ("one", "two", "three")}
     logs = {}
     for name in ("one", "two"):
-        logs[name] = RunLog(store, clock, most=30, worker=name, is_running=is_running)
+        logs[name] = RunLog(store, clock, most=30, worker=name, running=lambda: alive)
         clock.advance(10)
     for name, site, seconds in (("one", "a.example:80", 0.3), ("two", "b.example:80", 3.0)):
         fetch(counters[name], OutcomeKind.DOCUMENT, 200, site=site, took_s=seconds)
         logs[name].update(counters[name])()
     clock.advance(10)
     alive.discard("two")
-    logs["three"] = RunLog(store, clock, most=30, worker="three", is_running=is_running)
+    logs["three"] = RunLog(store, clock, most=30, worker="three", running=lambda: alive)
     assert {log.run for log in logs.values()} == {1}
     host = logs["one"].record.host
     run = live(store, [here(logs["one"], host=host)])
@@ -134,7 +130,55 @@ def test_workers_that_crawl_together_are_one_run(store: Store) -> None:
     (ended,) = kept_runs(store, [])
     assert ended.outcome == "killed"
     alive.clear()
-    assert RunLog(store, clock, most=30, worker="four", is_running=is_running).run == 2
+    assert RunLog(store, clock, most=30, worker="four", running=lambda: alive).run == 2
+
+
+def test_workers_that_start_at_the_same_time_are_in_one_run(store: Store) -> None:
+    """The second one starts after the first has read the list, and then who is running."""
+    clock, running = FakeClock(NOW), {"one"}
+    logs: list[RunLog] = []
+
+    def running_of_two() -> set[str]:
+        if not logs:
+            logs.append(RunLog(store, clock, most=30, worker="one", running=lambda: {"two"}))
+        return running
+
+    logs.append(RunLog(store, clock, most=30, worker="two", running=running_of_two))
+    assert [log.run for log in logs] == [1, 1]
+    assert sorted(one.worker for one in run_records(store)) == ["one", "two"]
+
+
+def test_a_worker_whose_record_is_not_written_yet_is_running(store: Store) -> None:
+    store.set_meta(RUNS, '{"last": 7, "kept": [[0, 7, "one"]]}')
+    assert RunLog(store, FakeClock(NOW), most=30, worker="two", running=lambda: {"one"}).run == 7
+    assert RunLog(store, FakeClock(NOW), most=30, worker="three", running=set).run == 8
+
+
+def test_workers_that_are_started_again_and_again_have_a_bounded_number_of_records(store: Store) -> None:
+    clock, counters = FakeClock(NOW), RunCounters()
+    fetch(counters, OutcomeKind.DOCUMENT, 200)
+    first = RunLog(store, clock, most=30, worker="first")
+    many = 2 * MOST_PROCESSES
+    for number in range(many):
+        clock.advance(10)
+        log = RunLog(store, clock, most=30, worker=str(number), running=lambda: {"first"})
+        assert log.run == 1
+        log.update(counters)()
+    (run,) = kept_runs(store, [here(first, host=first.record.host)])
+    assert len(run.records) == MOST_PROCESSES + 1
+    assert (run.numbers.fetched, run.began) == (many, NOW)
+    assert sum(one.earlier for one in run.records) == many - len(run.records) + 1
+    values = store.get_metas([f"run {slot}" for slot in range(many)])
+    assert sum(value is not None for value in values) <= MOST_PROCESSES + 2
+
+
+def test_each_start_has_a_file_of_its_own(store: Store) -> None:
+    """In a container the host and the number of the process may be the same for each."""
+    names = []
+    for _ in range(3):
+        names.append(file_of(RunLog(store, FakeClock(NOW), most=30).record))
+        RunLog(store, FakeClock(NOW), most=30).discard()
+    assert len(set(names)) == 3
 
 
 @pytest.mark.parametrize("value", ["", "{", "[]", '{"last": "x"}', '{"kept": [[0, 1]]}', '{"kept": [[0, 1, ""]]}'])

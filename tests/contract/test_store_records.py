@@ -396,6 +396,19 @@ def test_odds_and_ends_last(known: Known, store: Store) -> None:
     store.check()
 
 
+def test_a_value_is_replaced_only_where_it_is_as_it_was_read(store: Store) -> None:
+    assert not store.replace_meta("value", "", "one")
+    assert store.replace_meta("value", None, "one")
+    assert not store.replace_meta("value", None, "two")
+    assert not store.replace_meta("value", "two", "three")
+    assert store.get_meta("value") == "one"
+    assert store.replace_meta("value", "one", "")
+    assert not store.replace_meta("value", None, "é")
+    assert store.replace_meta("value", "", "é")
+    assert store.replace_meta("value", "é", "two")
+    assert store.get_meta("value") == "two"
+
+
 def test_nothing_to_do(known: Known, store: Store) -> None:
     assert known.discover() == known.record()
     store.release([])

@@ -155,6 +155,9 @@ class Counted:
     def set_meta(self, name: str, value: str) -> None:
         self._store.set_meta(name, value)
 
+    def replace_meta(self, name: str, before: str | None, after: str) -> bool:
+        return self._store.replace_meta(name, before, after)
+
     def claim(self, name: str, *, seconds: int) -> bool:
         return True
 

@@ -149,13 +149,12 @@ def begin_log(collection: Collection, opened: CrawlStore) -> RunLog:
     from crawlspace.state.redis.workers import workers  # noqa: PLC0415 - as above
 
     shared = opened.joined.shared
-    names = {one.name for one in workers(shared.store)} - {shared.worker.name}
     return RunLog(
         opened.store,
         SystemClock(),
         most=collection.runs_kept,
         worker=shared.worker.name,
-        is_running=lambda record: record.worker in names,
+        running=lambda: {one.name for one in workers(shared.store)} - {shared.worker.name},
     )
 
 

@@ -32,6 +32,8 @@ _read_row = msgspec.msgpack.Decoder(UnreachableRow).decode
 _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 _SCHEME_OF_PORT = {"80": "http", "443": "https"}
 _AT_ONCE = 100
+RESUMED_AT_ONCE = 1_000
+"""Paused sites that one call looks at, for which other workers wait."""
 """Sites whose URLs are counted in one call: each has 60 queues."""
 _FILES = 20
 """robots.txt files read at once: one may have half a megabyte."""
@@ -52,8 +54,15 @@ class RedisSites:
         is_set = False
         while not is_set:  # another command may change them at the same time
             with understood("the pauses of its hosts"):
-                before = (self.server.command("HGET", Key.META, PAUSES) or b"").decode()
-            is_set = bool(self.server.write("set_site_pauses", before=before, after=with_pause(before, pattern, pause)))
+                found = self.server.command("HGET", Key.META, PAUSES)
+                before = None if found is None else found.decode()
+            after = with_pause(before, pattern, pause)
+            is_set = bool(self.server.write("replace_meta", name=PAUSES, before=before, after=after))
+        cursor = "0"
+        while pause is None:
+            cursor = self.server.write("offer_resumed", cursor=cursor, limit=RESUMED_AT_ONCE).decode()
+            if cursor == "0":
+                return
 
     def health(self, site: str) -> Health:
         reply = self.server.command("HGET", Key.HEALTH, site)

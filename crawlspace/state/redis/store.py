@@ -294,6 +294,9 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
     def set_meta(self, name: str, value: str) -> None:
         self.server.command("HSET", Key.META, name, value)
 
+    def replace_meta(self, name: str, before: str | None, after: str) -> bool:
+        return bool(self.server.write("replace_meta", name=name, before=before, after=after))
+
     def claim(self, name: str, *, seconds: int) -> bool:
         return self.server.command("SET", f"{Prefix.CLAIM}{name}", 1, "NX", "EX", seconds) is not None
 

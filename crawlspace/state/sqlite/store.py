@@ -407,6 +407,13 @@ class SqliteStore:
         with self._writing():
             self._put_meta(name, value)
 
+    def replace_meta(self, name: str, before: str | None, after: str) -> bool:
+        with self._writing():
+            is_same = self.get_meta(name) == before
+            if is_same:
+                self._put_meta(name, after)
+            return is_same
+
     def claim(self, name: str, *, seconds: int) -> bool:
         return True  # one process crawls
 

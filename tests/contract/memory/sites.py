@@ -36,6 +36,12 @@ class MemorySites:
     def set_meta(self, name: str, value: str) -> None:
         self._meta[name] = value
 
+    def replace_meta(self, name: str, before: str | None, after: str) -> bool:
+        is_same = self._meta.get(name) == before
+        if is_same:
+            self._meta[name] = after
+        return is_same
+
     def claim(self, name: str, *, seconds: int) -> bool:
         return True
 

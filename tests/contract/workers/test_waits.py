@@ -7,9 +7,10 @@ from msgspec import structs
 
 from crawlspace.model import Source, State
 from crawlspace.state.changes import Change
+from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import SiteRelease, Worker
-from crawlspace.state.site_pauses import SitePause
+from crawlspace.state.site_pauses import PAUSES, SitePause
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import NOW, Known, new, short
@@ -272,6 +273,20 @@ def test_a_site_that_is_found_while_its_host_is_paused_is_not_taken(store: Redis
 def test_a_pause_is_not_lost_when_two_commands_write_at_once(store: RedisStore) -> None:
     """The slower one has read what was there before; it is refused, and reads again."""
     store.set_site_pause("a.example", PAUSE)
-    assert store.server.write("set_site_pauses", before="", after="{}") == 0
+    assert not store.replace_meta(PAUSES, None, "{}")
     store.set_site_pause("b.example", PAUSE)
     assert sorted(store.site_pauses()) == ["a.example", "b.example"]
+
+
+def test_many_sites_are_resumed_in_parts(store: RedisStore, known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    known.discover(*(f"s{number}.example/" for number in range(700)))
+    worker = joined(store)
+    store.set_site_pause("*.example", PAUSE)
+    assert take(worker, new=700, limit=1) == {}
+    assert store.server.command("SCARD", Key.PAUSED) == 700
+    monkeypatch.setattr("crawlspace.state.redis.sites.RESUMED_AT_ONCE", 50)
+    before = store.server.runs
+    store.set_site_pause("*.example", None)
+    assert store.server.runs - before > 10, "no call does all"
+    assert store.server.command("SCARD", Key.PAUSED) == 0
+    assert len(take(worker, new=700, limit=1)) == 700

@@ -144,8 +144,7 @@ def test_numbers_by_status(runs: Runs) -> None:
 def test_workers_of_one_run(runs: Runs) -> None:
     runs.run("a=one", "b=one")
     one = RunLog(runs.store, runs.clock, most=30, worker="one")
-    two = RunLog(runs.store, runs.clock, most=30, worker="two", is_running=lambda _: True)
-    two.record.process += 1
+    two = RunLog(runs.store, runs.clock, most=30, worker="two", running=lambda: {"one"})
     assert one.run == two.run == 2
     runs.run("a=404", "b=404", log=one)
     runs.run("a=other", log=two)
@@ -160,6 +159,15 @@ def test_files_that_are_not_here_are_named(runs: Runs) -> None:
     with RunChanges(runs.folder, runs.store, first=1, second=3) as changes:
         assert [(one.run, one.host) for one in changes.missing] == [(2, log.record.host)]
         assert changes.totals() == {NEW: 1}
+
+
+def test_processes_whose_events_are_not_kept_are_named(runs: Runs) -> None:
+    runs.run("a=one")
+    runs.run("a=404", log=(log := RunLog(runs.store, runs.clock, most=30)))
+    log.record.earlier = 3
+    log.end(RunCounters(), {})
+    with RunChanges(runs.folder, runs.store, first=1, second=2) as changes:
+        assert [one.run for one in changes.missing] == [2]
 
 
 @pytest.mark.parametrize(

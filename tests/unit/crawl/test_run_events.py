@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -217,6 +219,52 @@ def test_a_long_run_has_two_files_at_most(tmp_path: Path) -> None:
     assert len(parts_of(tmp_path / NAME)) == 2
     keep_only(tmp_path, [])
     assert parts_of(tmp_path / NAME) == []
+
+
+def noted(events: RunEvents, *statuses: int) -> None:
+    events.note([(change(structs.replace(PAGE, status=status)), SAME, PAGE) for status in statuses])
+
+
+def test_the_file_of_another_process_is_not_overwritten(events: RunEvents, tmp_path: Path) -> None:
+    noted(events, 200)
+    with pytest.raises(RunFileError, match="File exists"):
+        RunEvents(tmp_path / "runs", NAME, run=1, store=MemoryStore(), clock=FakeClock(NOW))
+    assert [one.status_after for one in read_events(tmp_path / "runs" / NAME)] == [200]
+    names = {file_name(1, "host", 1), file_name(1, "host", 1, "a1"), file_name(1, "host", 1, "b2")}
+    assert sorted(names) == ["000001-host-1-a1.events", "000001-host-1-b2.events", "000001-host-1.events"]
+
+
+@pytest.mark.parametrize("fails", ["open", "write"])
+def test_a_full_file_stays_in_use_while_the_next_one_cannot_be_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    events = RunEvents(tmp_path, NAME, run=1, store=MemoryStore(), clock=FakeClock(NOW), part_bytes=3 * SIZE)
+    noted(events, 200, 201)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"crawlspace.crawl.run_events.os.{fails}", full)
+            with pytest.raises(RunFileError, match="No space left"):
+                noted(events, 202)
+    assert [part.name for part in parts_of(tmp_path / NAME)] == [NAME]
+    noted(events, 203)
+    found = [one.status_after for part in parts_of(tmp_path / NAME) for one in read_events(part)]
+    assert (len(parts_of(tmp_path / NAME)), found) == (2, [200, 201, 203])
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    events.close()
+
+
+def test_several_threads_write_whole_files(tmp_path: Path) -> None:
+    events = RunEvents(tmp_path, NAME, run=1, store=MemoryStore(), clock=FakeClock(NOW), part_bytes=40 * SIZE)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: noted(events, *[100 + number % 100] * 7), range(400)))
+    events.close()
+    older, newer = (list(read_events(part)) for part in parts_of(tmp_path / NAME))
+    assert (len(older), len(newer)) == (42, 400 * 7 % 42 or 42)
 
 
 class FullOnce:

@@ -63,8 +63,8 @@ register({
 }, reads, true, {"no-writes"})
 register({
   "add_archive_file", "begin", "begin_run", "claim", "delete_again", "discover", "drains", "give_up", "make_due_by", "make_retries_due_by",
-  "heartbeat", "lease", "move_archived", "move_part", "offer_some", "park", "push_again", "quarantine", "ready", "reclassify", "record",
-  "relink", "release_deferred", "resume", "save_robots", "schedule", "set_due_by_age", "set_depths", "set_site_pauses", "set_unreachable",
+  "heartbeat", "lease", "move_archived", "move_part", "offer_resumed", "offer_some", "park", "push_again", "quarantine", "ready", "reclassify", "record",
+  "relink", "release_deferred", "replace_meta", "resume", "save_robots", "schedule", "set_due_by_age", "set_depths", "set_unreachable",
   "take", "unpark", "wait_site", "write_inherited",
 }, writes, false, {})
 -- These free memory, and are allowed on a server that is out of memory.

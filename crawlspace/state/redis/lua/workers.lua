@@ -228,19 +228,24 @@ function writes.give_up(args)
   call("ZREM", keys.later, site)
 end
 
--- Write which hosts are paused, if nobody has changed that since it was `before`, and offer the sites that are so no more.
-function writes.set_site_pauses(args)
-  if (call("HGET", keys.meta, "site_pauses") or "") ~= args.before then return 0 end
-  call("HSET", keys.meta, "site_pauses", args.after)
-  waits.pauses = nil
-  for _, site in ipairs(call("SMEMBERS", keys.paused)) do
+-- Set a value if it is `before`, nil: if there is none. Returns 1 or 0.
+function writes.replace_meta(args)
+  if (call("HGET", keys.meta, args.name) or nil) ~= args.before then return 0 end
+  call("HSET", keys.meta, args.name, args.after)
+  return 1
+end
+
+-- Offer those of some paused sites that are not paused any more. Returns the cursor to continue; "0": complete.
+function writes.offer_resumed(args)
+  local found = call("SSCAN", keys.paused, args.cursor, "COUNT", args.limit)
+  for _, site in ipairs(found[2]) do
     site = tonumber(site)
     if not waits.is_paused(site) then
       call("SREM", keys.paused, site)
       if call("HEXISTS", keys.owner, site) == 0 then ownership.offer(site, 0) end
     end
   end
-  return 1
+  return found[1]
 end
 
 -- URLs of another scheme were found at a site that was given up for its robots.txt.

@@ -144,6 +144,9 @@ class Kept(dict[str, str]):
     def set_meta(self, name: str, value: str) -> None:
         self[name] = value
 
+    def replace_meta(self, name: str, before: str | None, after: str) -> bool:
+        raise NotImplementedError
+
     def claim(self, name: str, *, seconds: int) -> bool:
         return True
 
