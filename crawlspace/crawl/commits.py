@@ -22,7 +22,7 @@ from crawlspace.frontier.frontier import OtherWorkers
 from crawlspace.frontier.robots import RobotsStore
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state.changes import NOWHERE, Change, Effects
+from crawlspace.state.changes import NOWHERE, Change, Effects, Fetch
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import ArchiveStore, LeaseStore, RunStore
 from crawlspace.state.unreachable import UnreachableSite
@@ -71,15 +71,14 @@ class CommitBatch:
     archived: list[tuple[Change, Ticket]] = field(default_factory=list)
     """Changes with the records that must be written before them."""
     health: Mapping[str, Health] = field(default_factory=dict)
-    followed: dict[int, tuple[Outcome, UrlState]] = field(default_factory=dict)
-    """By id of the change: the outcome that it follows from, and the state before; only where events are noted."""
-    noted: int = 0
-    """Number of changes whose events are noted."""
 
 
 class EventLog(Protocol):
-    def note(self, changes: Sequence[tuple[Change, Outcome | None, UrlState | None]]) -> None:
+    def note(self, changes: Sequence[Change]) -> None:
         """Write the events of changes that are recorded next. Raises RunFileError."""
+
+    def take_back(self) -> None:
+        """Remove the events of the last call, because its changes could not be recorded."""
 
 
 class Commits:
@@ -125,9 +124,9 @@ class Commits:
 
     def add(self, change: Change, outcome: Outcome, before: UrlState) -> None:
         """Add the change that an outcome makes to a URL."""
+        shows_document = outcome.kind is OutcomeKind.DOCUMENT or outcome.kind is OutcomeKind.UNCHANGED
+        change.before, change.fetch = before, Fetch(shows_document, outcome.took_s, outcome.body_bytes)
         self.batch.changes.append(change)
-        if self._events is not None:
-            self.batch.followed[id(change)] = outcome, before
         if outcome.kind is OutcomeKind.UNCHANGED:
             self.batch.unchanged.append(before.id)
         ticket = None if self._archiving is None else self._archiving.add(change, outcome, before)
@@ -153,17 +152,13 @@ class Commits:
         batch = self._being_written
         if self._archiving is not None:
             self._archiving.set_locations(batch.archived)
-        if self._events is not None and batch.noted < len(batch.changes):  # else it was to be recorded before
-            nobody = None, None
-            self._events.note([(one, *batch.followed.get(id(one), nobody)) for one in batch.changes[batch.noted :]])
-            batch.noted = len(batch.changes)
         try:
             if batch.unchanged:
                 lost = self._store.lost_links(batch.unchanged)
                 for change in batch.changes:
                     if change.state.id in lost:
                         change.state.rules = 0  # unconditional GET next time, to find forgotten links again
-            return self._store.record(batch.changes, now=int(self._clock.now()), health=batch.health)
+            return self._record(batch.changes, batch.health)
         except CrawlspaceError:
             raise
         except Exception:
@@ -183,14 +178,28 @@ class Commits:
     def record(self, changes: Sequence[Change]) -> Effects | Exception:
         """Record changes; return the error where a fault in them breaks it. Raises StoreError."""
         try:
-            return self._store.record(changes, now=int(self._clock.now()))
+            effects = self._record(changes, self._being_written.health)
+            self._being_written.health = {}
+            return effects
         except CrawlspaceError:
             raise
         except Exception as error:  # noqa: BLE001 - logged by the caller; a fault in one change must not stop the others
             return error
 
+    def _record(self, changes: Sequence[Change], health: Mapping[str, Health] | None = None) -> Effects:
+        """Write events and changes; no events stay of changes that are not recorded, except where the process is killed in between."""
+        if self._events is None:
+            return self._store.record(changes, now=int(self._clock.now()), health=health)
+        self._events.note(changes)
+        try:
+            return self._store.record(changes, now=int(self._clock.now()), health=health)
+        except Exception:
+            self._events.take_back()
+            raise
+
     def one_by_one(self, broken: Callable[[UrlState, Outcome], UrlState]) -> OneByOne:
-        """Record the batch change by change; replace one that fails by the state that `broken` returns for an unexpected error.
+        """Record the batch change by change; replace one that fails by the state that `broken` returns for an unexpected error, given the
+        state before.
 
         Raises the error if that also fails.
         """
@@ -204,7 +213,8 @@ class Commits:
             if isinstance(effects, Exception):
                 lost_ids.add(change.state.id)
                 lost = Outcome(change.state.id, change.state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
-                batch.changes[number] = Change(broken(change.state, lost))
+                fetch = None if change.fetch is None else change.fetch._replace(shows_document=False)
+                batch.changes[number] = Change(broken(change.before or change.state, lost), before=change.before, fetch=fetch)
                 effects = yield [batch.changes[number]]
                 if isinstance(effects, Exception):
                     raise effects
@@ -225,7 +235,6 @@ class Commits:
         batch.new += self.batch.new
         batch.unchanged += self.batch.unchanged
         batch.archived += self.batch.archived
-        batch.followed |= self.batch.followed
         health, batch.health = batch.health, {}
         self._writing, self.batch = None, batch
         return health

@@ -179,7 +179,7 @@ class OutcomePolicy:
         transition.state.history = page.history  # which has this fetch already
         if not has_moved:
             transition = self._within_limit(page, outcome, transition, None)
-        return Change(transition.state, links=[one.link.key], discovered=[one.link], together_with=by.id)
+        return Change(transition.state, links=[one.link.key], discovered=[one.link], together_with=by.id, before=page)
 
     def _shown(self, state: UrlState, outcome: Outcome, target: Target | None) -> int:
         """Return the signature of the page or text shown instead of the document of a URL; 0 for none, or the document itself."""

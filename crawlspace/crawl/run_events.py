@@ -1,8 +1,8 @@
 """What became of each URL in a run, event by event, in a file of each process that crawls.
 
 A file has records of one size and no index: a header, then an event for each outcome, and for each URL that a change of the rules has moved.
-The events of a transaction are written right before it. So after a kill in between they are there although the states are as before; the URL
-is fetched again, and has another event. What is not whole at the end of a file is ignored.
+The events of a transaction are written right before it, and removed if it fails. Only after a kill in between they are there although the
+states are as before; the URL is fetched again, and has another event. What is not whole at the end of a file is ignored.
 
 A run that is very long, as a crawl that does not end, has two files at most: one that is full becomes the older one of the two.
 
@@ -14,7 +14,6 @@ of the download in milliseconds (all bits: unknown), the received bytes of the b
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import struct
@@ -28,7 +27,6 @@ from crawlspace import private_files
 from crawlspace.clock import Clock
 from crawlspace.errors import RunFileError
 from crawlspace.model import State, UrlState
-from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.fetch_history import DocumentChange
 from crawlspace.state.views import FoldedUrl
@@ -48,6 +46,7 @@ _IN_BEFORE, _IN_AFTER, _BY_RULES, _FORGOTTEN, _IS_EVENT = 1, 2, 4, 8, 128
 _CHANGE_SHIFT = 4
 _UNKNOWN = 0xFFFFFFFF
 _AT_ONCE = 500
+_BLOCK = SIZE << 15
 _TEXTS = 0xFFFF
 
 
@@ -73,7 +72,6 @@ class RunEvent(NamedTuple):
 
 
 class EventStore(Protocol):
-    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]: ...
 
 
@@ -86,6 +84,8 @@ class RunEvents:
         self._folder, self._store, self._clock = folder, store, clock
         self._path, self._run, self._part_bytes = folder / name, run, part_bytes
         self._part, self._end = 1, SIZE
+        self._noted = SIZE
+        """Where the events of the last call begin."""
         self._alone = threading.Lock()
         try:
             private_files.make_folder(folder)
@@ -93,22 +93,15 @@ class RunEvents:
         except OSError as error:
             raise unwritable(folder, error) from error
 
-    def note(self, changes: Sequence[tuple[Change, Outcome | None, UrlState | None]]) -> None:
-        """Write the events of changes, each with the outcome that it follows from and the state before, if that is known.
-
-        Without an outcome, only of those that take a document out of the index.
-        """
-        unknown = [change.state.id for change, _, before in changes if before is None and _may_leave(change)]
-        states = {state.id: state for state in self._store.get_by_ids(unknown)} if unknown else {}
+    def note(self, changes: Sequence[Change]) -> None:
+        """Write the events of changes that are recorded next: of fetches, and of other changes that take a document out of the index."""
         now = int(self._clock.now())
-        parts = []
-        for change, outcome, before in changes:
-            if before is None:
-                before = states.get(change.state.id)  # noqa: PLW2901 - the same of another source
-            if before is not None and (outcome is not None or (_may_leave(change) and before.checksum is not None)):
-                parts.append(_of_change(change, outcome, before, now))
-        if parts:
-            self._add(b"".join(parts))
+        self._add(b"".join(_of_change(change, now) for change in changes if change.fetch is not None or _leaves(change)))
+
+    def take_back(self) -> None:
+        """Remove the events of the last call, because its changes could not be recorded."""
+        with self._alone:
+            self._cut(self._noted)
 
     def note_rules(self, found: Reclassified) -> None:
         """Write the events of a change of the rules, which is applied next."""
@@ -138,13 +131,18 @@ class RunEvents:
             try:
                 if self._end >= self._part_bytes:
                     self._begin_part()
+                self._noted = self._end
                 _write(self._fd, packed)
                 self._end += len(packed)
             except OSError as error:
-                with suppress(OSError):  # as if nothing had been written
-                    os.ftruncate(self._fd, self._end)
-                    os.lseek(self._fd, self._end, os.SEEK_SET)
+                self._cut(self._end)  # as if nothing had been written
                 raise unwritable(self._folder, error) from error
+
+    def _cut(self, end: int) -> None:
+        with suppress(OSError):
+            os.ftruncate(self._fd, end)
+            os.lseek(self._fd, end, os.SEEK_SET)
+            self._end = end
 
     def _begin_part(self) -> None:
         """Make the full file the older one, and continue in a new one; if that fails, the full one stays in use."""
@@ -230,15 +228,19 @@ def events_of(path: Path, key: int) -> list[RunEvent]:
     with path.open("rb") as file:
         if not _is_ours(file.read(SIZE)):
             return []
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            at = content.find(wanted, SIZE)
+        begin = SIZE
+        while block := file.read(
+            _BLOCK
+        ):  # not mapped into memory: a crawl may cut the file, and what is mapped then ends the process
+            at = block.find(wanted)
             while at >= 0:
-                record = content[at : at + SIZE]
+                record = block[at : at + SIZE]
                 if at % SIZE == 0 and len(record) == SIZE and (texts := _texts_of(record)) is not None:
-                    text = content[at + SIZE : at + SIZE + texts * SIZE]
+                    text = os.pread(file.fileno(), texts * SIZE, begin + at + SIZE)
                     if len(text) == texts * SIZE:
                         found.append(_event(record, text))
-                at = content.find(wanted, at + 1)
+                at = block.find(wanted, at + 1)
+            begin += len(block)
     return found
 
 
@@ -246,16 +248,22 @@ def _older_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(ENDING) + _OLDER + ENDING)
 
 
-def _may_leave(change: Change) -> bool:
-    """Return whether a change without an outcome of its own may take a document out of the index."""
-    return change.forget or change.state.checksum is None
+def _leaves(change: Change) -> bool:
+    """Return whether a change without a fetch takes a document out of the index."""
+    if change.forget:
+        return _before(change).checksum is not None
+    return change.before is not None and change.before.checksum is not None and change.state.checksum is None
 
 
-def _of_change(change: Change, outcome: Outcome | None, before: UrlState, now: int) -> bytes:
-    after = change.state
+def _before(change: Change) -> UrlState:
+    return change.before or change.state
+
+
+def _of_change(change: Change, now: int) -> bytes:
+    before, after, fetch = _before(change), change.state, change.fetch
     has_document = not change.forget and after.checksum is not None
     document = DocumentChange.NONE
-    if has_document and outcome is not None and outcome.kind in (OutcomeKind.DOCUMENT, OutcomeKind.UNCHANGED):
+    if has_document and fetch is not None and fetch.shows_document:
         document = DocumentChange.NEW if before.checksum is None else DocumentChange.UNCHANGED
         if before.checksum not in (None, after.checksum):
             document = DocumentChange.CHANGED
@@ -266,7 +274,7 @@ def _of_change(change: Change, outcome: Outcome | None, before: UrlState, now: i
         | (_FORGOTTEN if change.forget else 0)
         | document << _CHANGE_SHIFT
     )
-    took_s, size = (None, 0) if outcome is None else (outcome.took_s, outcome.body_bytes)
+    took_s, size = (None, 0) if fetch is None else (fetch.took_s, fetch.body_bytes)
     texts = _texts(before.url) if change.forget else b""
     return (
         _EVENT.pack(

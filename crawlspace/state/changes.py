@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from crawlspace.document import Document
 from crawlspace.model import Held, NewUrl, Queue, Requester, State, UrlState
@@ -11,6 +12,15 @@ from crawlspace.state.refused_links import RefusedLink
 
 NOWHERE = 0
 """No location in an archive."""
+
+
+class Fetch(NamedTuple):
+    """The fetch that a change follows from, as the events of a run have it."""
+
+    shows_document: bool
+    """The page has a document, a new one or that of the last fetch."""
+    took_s: float | None
+    body_bytes: int
 
 
 @dataclass(slots=True)
@@ -47,6 +57,10 @@ class Change:
     """The location of new records of the URL in the archive; None: the stored one stays; NOWHERE: it has none any more."""
     together_with: int | None = None
     """Id of a URL whose change is recorded in the same batch before this one. A worker that has lost that URL changes neither."""
+    before: UrlState | None = field(default=None, compare=False)
+    """The state before; None where the change concerns no document, or forgets a URL that is as `state` has it."""
+    fetch: Fetch | None = field(default=None, compare=False)
+    """None where another URL was fetched, or none."""
 
     @property
     def link_metadata(self) -> str | None:

@@ -1,7 +1,7 @@
 """Hosts that a person has paused: nothing is leased of them, and nothing about their URLs changes, until a person resumes them.
 
 They are a value by name of the store, so that they survive restarts and go with a dump. A pause names a host, a host and port, or with `*.`
-all hosts below a domain: a site has few such patterns, and each is looked up. `waits.pause_of` in `redis/lua/records.lua` does the same.
+all hosts below a domain: a site has few such patterns, and each is looked up. `waits.is_paused` in `redis/lua/records.lua` does the same.
 """
 
 from __future__ import annotations

@@ -69,8 +69,9 @@ class JsonFormatter(logging.Formatter):
         if kind is not None:
             line["error.type"] = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
             line["error.message"] = _shown(str(error))
-        if record.exc_text:
-            line["error.stack_trace"] = record.exc_text
+        traces = [*([record.exc_text] if record.exc_text else []), *([_shown(record.stack_info)] if record.stack_info else [])]
+        if traces:
+            line["error.stack_trace"] = "\n".join(traces)
         return json.dumps(line, ensure_ascii=False)
 
 

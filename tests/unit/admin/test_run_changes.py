@@ -16,8 +16,7 @@ from crawlspace.crawl.run_log import RunLog, file_of
 from crawlspace.document import Document
 from crawlspace.errors import UsageError
 from crawlspace.model import State, UrlState
-from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state.changes import Change
+from crawlspace.state.changes import Change, Fetch
 from tests.contract.conftest import Known, key
 from tests.contract.memory.store import MemoryStore
 
@@ -37,29 +36,28 @@ class Runs:
         events = RunEvents(self.folder, file_of(log.record), run=log.run, store=self.store, clock=self.clock)
         for step in steps:
             self.clock.advance(1)
-            change, outcome, before = self._step(step)
-            events.note([(change, outcome, before)])
+            change = self._step(step)
+            events.note([change])
             self.known.record(change)
         events.close()
         log.end(RunCounters(), {"outcome": "done"})
         return log
 
-    def _step(self, step: str) -> tuple[Change, Outcome, UrlState]:
+    def _step(self, step: str) -> Change:
         name, to = step[0], step[1:].removeprefix("=")
         url = f"a.example/{name}"
         if self.store.get(f"http://{url}") is None:
             self.known.discover(url)
         before = self.known.get(url)
-        outcome = Outcome(before.id, before.url, OutcomeKind.GONE, 404, took_s=0.5)
+        fetch = Fetch(not to.isdigit() and to != "!", 0.5, 0)
         if to == "!":
-            return Change(before, forget=True), outcome, before
+            return Change(before, forget=True, before=before, fetch=fetch)
         if to.isdigit():
             after = structs.replace(before, state=State.GONE, status=int(to), checksum=None)
-            return Change(after), outcome, before
-        outcome.kind, outcome.status = OutcomeKind.DOCUMENT, 200
+            return Change(after, before=before, fetch=fetch)
         after = structs.replace(before, state=State.DONE, status=200, checksum=to.encode())
         is_new = before.checksum != after.checksum
-        return Change(after, Document(before.url, text=to) if is_new else None), outcome, before
+        return Change(after, Document(before.url, text=to) if is_new else None, before=before, fetch=fetch)
 
     def compared(self, first: int, second: int) -> dict[str, list[str]]:
         """The changed URLs by kind, as `a None>200`."""
@@ -193,7 +191,7 @@ def test_many_urls(runs: Runs) -> None:
     for number in range(1_300):
         url = f"http://b.example/{number}"
         state = UrlState(number, key(url), url, "b.example:80", State.DONE, 200, checksum=b"x", indexed=True)
-        events.note([(Change(state, forget=True), None, state)])
+        events.note([Change(state, forget=True)])
     log.end(RunCounters(), {})
     with RunChanges(runs.folder, runs.store, first=1, second=2) as changes:
         assert changes.totals() == {GONE: 1_300}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ from crawlspace.errors import IndexUnavailable
 from crawlspace.model import Held, NewUrl, Requester, Source, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.status import Status
@@ -453,10 +455,10 @@ def test_what_a_change_of_the_rules_sends_to_the_index_is_counted_with_the_run(w
 class Picky(MemoryStore):
     """Breaks on documents with a certain title."""
 
-    def record(self, changes: list[Change], *, now: int) -> Effects:  # type: ignore[override]
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         if any(change.document is not None and change.document.title == "breaks" for change in changes):
             raise TypeError("it cannot be packed")
-        return super().record(changes, now=now)
+        return super().record(changes, now=now, health=health)
 
 
 def engine(folder: Path, store: MemoryStore, clock: FakeClock, **given: object) -> Engine:
@@ -526,6 +528,7 @@ def test_a_document_that_cannot_be_stored_costs_neither_the_others_nor_what_is_i
     assert well is not None
     assert (broken.state, broken.status, broken.indexed) == (State.FAILED, 699, True)
     assert (well.state, well.indexed) == (State.DONE, True)
+    assert store.health("a.example:80").answers == 4
     orders: list[IndexOrder] = store.orders(EMBEDDED, 10, now=int(clock.now()))
     assert [(order.op, order.document.title if order.document else "") for order in orders] == [("push", "old"), ("push", "new")]
     assert again.is_done()

@@ -31,8 +31,10 @@ from crawlspace.document import Document
 from crawlspace.errors import RunFileError, StoreFull
 from crawlspace.model import State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.fetch_history import DocumentChange
+from crawlspace.state.changes import Change, Effects, Fetch, Reclassified
+from crawlspace.state.fetch_history import DocumentChange, fetches
+from crawlspace.state.lifecycle import advance
+from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
 from crawlspace.status import Status
 from tests.contract.conftest import Known, key
@@ -52,6 +54,12 @@ NONE, NEW_ONE, CHANGED, UNCHANGED = DocumentChange
 
 def change(state: UrlState, *, document: Document | None = None, forget: bool = False) -> Change:
     return Change(state, document, forget=forget)
+
+
+def fetched(made: Change, outcome: Outcome, before: UrlState) -> Change:
+    """The change as `Commits.add` makes it, which another row may use with another state before."""
+    shows_document = outcome.kind in (OutcomeKind.DOCUMENT, OutcomeKind.UNCHANGED)
+    return replace(made, before=before, fetch=Fetch(shows_document, outcome.took_s, outcome.body_bytes))
 
 
 def gone(state: UrlState) -> UrlState:
@@ -98,7 +106,7 @@ def test_an_outcome(
     document: DocumentChange,
     forgotten: bool,
 ) -> None:
-    events.note([(made, outcome, before)])
+    events.note([fetched(made, outcome, before)])
     events.close()
     path = tmp_path / "runs" / NAME
     url = before.url if forgotten else ""
@@ -117,7 +125,8 @@ def test_changes_without_an_outcome_are_noted_where_they_may_delete(tmp_path: Pa
     events = RunEvents(tmp_path, NAME, run=1, store=store, clock=FakeClock(NOW))
     x, y, z, pending = (known.change(f"a.example/{name}") for name in ("x", "y", "z", "pending"))
     x.forget, y.state.checksum, pending.forget = True, None, True
-    events.note([(one, None, None) for one in (x, y, z, pending)])
+    y.before = known.get("a.example/y")
+    events.note([x, y, z, pending])
     found = list(read_events(tmp_path / NAME))
     assert [(one.key, one.in_index_before, one.in_index_after, one.url, one.took_s) for one in found] == [
         (key("a.example/x"), True, False, "http://a.example/x", None),
@@ -152,7 +161,8 @@ def test_changes_of_rules(tmp_path: Path) -> None:
 def test_a_torn_file_is_read_up_to_its_last_whole_event(events: RunEvents, tmp_path: Path) -> None:
     path = tmp_path / "runs" / NAME
     long = structs.replace(PAGE, url=f"http://a.example/{'x' * 100}")
-    events.note([(change(PAGE), SAME, PAGE), (change(gone(long), forget=True), GONE, long), (change(PAGE), SAME, PAGE)])
+    same = fetched(change(PAGE), SAME, PAGE)
+    events.note([same, fetched(change(gone(long), forget=True), GONE, long), same])
     content = path.read_bytes()
     whole = list(read_events(path))
     assert len(whole) == 3
@@ -178,14 +188,14 @@ def test_a_file_that_is_not_ours(tmp_path: Path, content: bytes) -> None:
     ("took_s", "size", "read"), [(None, 0, (None, 0)), (0.0004, 1, (0.0, 1)), (10**9, 10**12, (4294967.294, 4294967295))]
 )
 def test_bounds(events: RunEvents, tmp_path: Path, took_s: float | None, size: int, read: tuple[float | None, int]) -> None:
-    events.note([(change(PAGE), replace(SAME, took_s=took_s, body_bytes=size), PAGE)])
+    events.note([fetched(change(PAGE), replace(SAME, took_s=took_s, body_bytes=size), PAGE)])
     (one,) = read_events(tmp_path / "runs" / NAME)
     assert (one.took_s, one.body_bytes) == read
 
 
 def test_every_state_and_status_comes_back(events: RunEvents, tmp_path: Path) -> None:
     made = [structs.replace(gone(PAGE), state=state, status=int(status)) for state in State for status in Status]
-    events.note([(change(one), GONE, PAGE) for one in made])
+    events.note([fetched(change(one), GONE, PAGE) for one in made])
     found = list(read_events(tmp_path / "runs" / NAME))
     assert [(one.state_after, one.status_after) for one in found] == [(one.state, one.status) for one in made]
 
@@ -206,7 +216,7 @@ def test_a_long_run_has_two_files_at_most(tmp_path: Path) -> None:
     events = RunEvents(tmp_path, NAME, run=1, store=MemoryStore(), clock=FakeClock(NOW), part_bytes=10 * SIZE)
     numbers = []
     for number in range(35):
-        events.note([(change(structs.replace(PAGE, status=100 + number)), SAME, PAGE)])
+        noted(events, 100 + number)
         parts = parts_of(tmp_path / NAME)
         read = [event.status_after for part in parts for event in read_events(part)]
         assert read == list(range(100 + number - len(read) + 1, 101 + number)), "the last ones, in their order"
@@ -222,7 +232,7 @@ def test_a_long_run_has_two_files_at_most(tmp_path: Path) -> None:
 
 
 def noted(events: RunEvents, *statuses: int) -> None:
-    events.note([(change(structs.replace(PAGE, status=status)), SAME, PAGE) for status in statuses])
+    events.note([fetched(change(structs.replace(PAGE, status=status)), SAME, PAGE) for status in statuses])
 
 
 def test_the_file_of_another_process_is_not_overwritten(events: RunEvents, tmp_path: Path) -> None:
@@ -273,11 +283,14 @@ class FullOnce:
     def __init__(self, events: RunEvents) -> None:
         self.events, self.calls = events, 0
 
-    def note(self, changes: Sequence[tuple[Change, Outcome | None, UrlState | None]]) -> None:
+    def note(self, changes: Sequence[Change]) -> None:
         self.calls += 1
         if self.calls == 1:
             raise RunFileError("the disk is full")
         self.events.note(changes)
+
+    def take_back(self) -> None:
+        self.events.take_back()
 
 
 class AwayOnce(MemoryStore):
@@ -310,6 +323,7 @@ def test_outcomes_whose_events_or_states_cannot_be_written_are_kept_and_noted_on
         with pytest.raises(error):
             commits.write()
         commits.merge_back()
+        assert list(read_events(tmp_path / NAME)) == [], "what is not recorded has no event"
         assert {known.get(f"a.example/{n}").status for n in (1, 2)} == {None}
     assert commits.begin(dict)
     commits.write()
@@ -318,18 +332,51 @@ def test_outcomes_whose_events_or_states_cannot_be_written_are_kept_and_noted_on
     assert {known.get(f"a.example/{n}").status for n in (1, 2)} == {404}
 
 
+class Faulty(MemoryStore):
+    """Cannot record a document with the text that is too much for it."""
+
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        if any(change.document is not None and change.document.text == "too much" for change in changes):
+            raise ValueError
+        return super().record(changes, now=now, health=health)
+
+
+def test_a_fetch_whose_document_cannot_be_stored_is_one_entry_and_one_event(tmp_path: Path) -> None:
+    """It becomes an unexpected error of the URL as it was before, and not of one that has been fetched already."""
+    store, clock, policy = Faulty(), FakeClock(NOW), RecrawlPolicy(60, 3600, 0, 1, 3)
+    known = Known(store)
+    known.crawled(("a.example/1", "one"), ("a.example/2", "two"))
+    commits = Commits(store, clock, events=RunEvents(tmp_path, NAME, run=1, store=store, clock=clock))
+    for url, text in (("a.example/1", "too much"), ("a.example/2", "text")):
+        state = known.get(url)
+        document = Document(state.url, text=text)
+        outcome = replace(FETCHED, id=state.id, url=state.url, document=document, checksum=text.encode())
+        after = advance(state, outcome, policy=policy, now=NOW).state
+        commits.add(Change(after, document), outcome, state)
+    assert commits.begin(dict)
+    assert commits.write() is None
+    commits.write_one_by_one(commits.one_by_one(lambda state, lost: advance(state, lost, policy=policy, now=NOW).state))
+    commits.end()
+    events = {one.key: (one.status_after, one.change) for one in read_events(tmp_path / NAME)}
+    assert events == {key("a.example/1"): (int(Status.UNEXPECTED), NONE), key("a.example/2"): (200, CHANGED)}
+    assert len(list(read_events(tmp_path / NAME))) == 2
+    for url, status in (("a.example/1", Status.UNEXPECTED), ("a.example/2", 200)):
+        assert [one.status for one in fetches(known.get(url))] == [int(status)]
+    assert known.get("a.example/1").checksum == b"one"
+
+
 FULL = """
 import resource, sys
 from pathlib import Path
 from crawlspace.clock import FakeClock
 from crawlspace.errors import StoreError
-from tests.unit.crawl.test_run_events import NAME, PAGE, SAME, MemoryStore, RunEvents, change, read_events
+from tests.unit.crawl.test_run_events import NAME, PAGE, SAME, MemoryStore, RunEvents, change, fetched, read_events
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
 folder = Path(sys.argv[1])
 events = RunEvents(folder, NAME, run=1, store=MemoryStore(), clock=FakeClock(0))
 for _ in range(3):
     try:
-        events.note([(change(PAGE), SAME, PAGE)] * 15)
+        events.note([fetched(change(PAGE), SAME, PAGE)] * 15)
     except StoreError as error:
         print(error)
 print(len(list(read_events(folder / NAME))))

@@ -67,6 +67,14 @@ def test_a_record_is_a_line_of_json() -> None:
     assert (second["message"], second["log.level"], "error.type" in second) == ("100 %", "info", False)
 
 
+def test_the_stack_of_a_record_is_in_its_line_of_json() -> None:
+    formatter, stack = JsonFormatter("demo"), "Stack (most recent call last):\n  here"
+    record = logging.LogRecord("scrapy", logging.INFO, __file__, 1, "where", None, None, sinfo=stack)
+    assert json.loads(formatter.format(record))["error.stack_trace"] == stack
+    record.exc_text = "Traceback"
+    assert json.loads(formatter.format(record))["error.stack_trace"] == f"Traceback\n{stack}"
+
+
 def log(message: str, *values: object, exc_info: Exception | None = None) -> str:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
