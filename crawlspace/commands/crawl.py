@@ -36,7 +36,7 @@ from crawlspace.settings import MonitoringSettings
 from crawlspace.text import escaped, printable
 
 if TYPE_CHECKING:
-    from crawlspace.runtime.session.session import Session
+    pass
 
 logger = logging.getLogger(__name__)
 
@@ -115,26 +115,24 @@ class Command(ScrapyCrawl):
             crawl = self.crawler_process.crawl(crawler, session=session, **opts.spargs)
             self.crawler_process.start()
         finally:
+            session.has_lost_log = self._log_file.error is not None
             session.close()
         if isinstance(crawl, asyncio.Future) and crawl.done() and (error := crawl.exception()) is not None:
             fault = f"the crawl could not be set up: {printable(str(error))}; see the settings of Scrapy and of your components"
             self._tell(fault, is_fault=True)
             self.exitcode = 1
-            self._report([fault], session)
+            self._report(RunReport(self._name, 1, [fault], self._began, session))
             return
+        report = RunReport.of(session, began=self._began)
+        self.exitcode = report.exit_status
         if session.error is not None:
             self._tell(str(session.error), is_fault=True)
-            self.exitcode = session.error.exit_status
-        elif session.all_faults():
-            self.exitcode = 1
-        if self._log_file.error is not None:
-            self.exitcode = self.exitcode or 1
         lines = summary(session)
         if _is_quiet(self.settings):
             lines = lines.partition("\n")[0] if self.exitcode and session.error is None else ""
         if lines:
             self._tell(escaped(lines, keep_lines=True), is_fault=bool(self.exitcode))
-        self._report([*([str(session.error)] if session.error else []), *session.all_faults()], session)
+        self._report(report)
 
     def _open(self, settings: BaseSettings) -> None:
         """Open the collection; where that fails, report it and exit."""
@@ -181,12 +179,11 @@ class Command(ScrapyCrawl):
         self._tell(fault, is_fault=True)
         self.exitcode = exit_status
         if exit_status != UsageError.exit_status:
-            self._report([fault], None)
+            self._report(RunReport(self._name, exit_status, [fault], self._began, None))
         sys.exit(exit_status)
 
-    def _report(self, found: Sequence[str], session: Session | None) -> None:
+    def _report(self, report: RunReport) -> None:
         """Report the end of the crawl to programs: in the file of --summary, and to the command of the user's."""
-        report = RunReport(self._name, self.exitcode, found, self._began, session)
         line = json.dumps(report.as_json(), ensure_ascii=False) + "\n"
         if self._summary_file is not None:
             _write(self._summary_file, line)

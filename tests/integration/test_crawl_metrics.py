@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -14,6 +16,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from crawlspace.runtime.monitoring.metrics import OF_CRAWL
+from tests.command_line import ROOT
 from tests.conftest import MakeProject
 from tests.integration.stored import FAST, collection
 from tests.notifications import LONGEST_WAIT_S
@@ -55,6 +58,13 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
     return {
         (one.name, *one.labels.values()): one.value for family in text_string_to_metric_families(text) for one in family.samples
     }
+
+
+def test_a_crawl_without_a_port_does_not_load_the_library_of_metrics() -> None:
+    """That takes a tenth of a second, and Scrapy loads the extension for each crawl."""
+    code = "import sys, crawlspace.runtime.monitoring.crawl; print('prometheus_client' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_a_crawl_exports_its_counters(project: MakeProject) -> None:

@@ -13,16 +13,14 @@ from hmac import compare_digest
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-from prometheus_client.metrics_core import Metric as Family
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from crawlspace.crawl.fetch_times import BOUNDS_S
-from crawlspace.runtime.monitoring import metrics
-from crawlspace.runtime.monitoring.metrics import exposition, histogram
 
 if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric as Family
     from twisted.web.server import Request
 
     from crawlspace.runtime.session.session import Session
@@ -53,6 +51,8 @@ class CrawlMonitoring:
         from twisted.internet.error import CannotListenError  # noqa: PLC0415
         from twisted.web.resource import Resource  # noqa: PLC0415 - only those pay who serve metrics
         from twisted.web.server import Site  # noqa: PLC0415
+
+        from crawlspace.runtime.monitoring import metrics  # noqa: F401, PLC0415 - takes a tenth of a second, which the first scrape would wait for
 
         session, settings = self._session, self._session.collection.monitoring
 
@@ -113,6 +113,8 @@ def _metrics(session: Session, request: Request) -> bytes:
         return _refused(
             request, HTTPStatus.UNAUTHORIZED, "send the token of CRAWLSPACE_METRICS_TOKEN, as Authorization: Bearer TOKEN"
         )
+    from crawlspace.runtime.monitoring.metrics import exposition  # noqa: PLC0415 - only those pay who serve metrics
+
     shown = exposition(list(families(session)), request.getHeader("accept") or "")
     request.setHeader("Content-Type", shown.content_type)
     return shown.body
@@ -125,13 +127,15 @@ def _refused(request: Request, status: HTTPStatus, why: str) -> bytes:
 
 def families(session: Session) -> Iterator[Family]:
     """Yield the metrics of a crawl, those of this process since its start."""
+    from crawlspace.runtime.monitoring import metrics  # noqa: PLC0415 - as above
+
     progress, name = session.progress, session.collection.name
     fetches = metrics.FETCHES.family()
     for status, count in sorted(progress.by_status.items()):
         fetches.add_metric([name, str(int(status))], count)
     yield fetches
     times = progress.times.all
-    yield histogram(metrics.FETCH_SECONDS, name, bounds=BOUNDS_S, counts=times.counts, total=times.sum_s)
+    yield metrics.histogram(metrics.FETCH_SECONDS, name, bounds=BOUNDS_S, counts=times.counts, total=times.sum_s)
     received = metrics.BYTES.family()
     received.add_metric([name], progress.body_bytes)
     yield received

@@ -106,6 +106,8 @@ class Session:
         """Documents whose deletion is held, at the end, by reason."""
         self.faults: list[str] = []
         """Reasons for exit status 1 although the crawl came to its end, in sentences for the head of its summary; components add to it."""
+        self.has_lost_log = False
+        """The log could not be written to its end; that makes the exit status 1, too."""
         self._began = int(SystemClock().now())
         self.sending = SendingTimes()
         self.second_attempts = SecondAttempts()
@@ -391,36 +393,40 @@ class Session:
         if self._closed:
             return
         self._closed = True
-        for call in self._at_close:
-            self._keep_error(call)
-        try:
-            if self.shared is not None:
-                self.shared.close()
-            elif self._joined is not None:
-                self._joined.leave()
-            elif self.error is None:
-                self._check_place()
-                self.engine.close()
-            if not isinstance(self.error, StoreAway):  # the server was waited for long enough
-                self.final_counts, self.final_pauses = self.store.counts(), self.store.site_pauses()
-                errors = self.collection.policy.max_temporary_errors
-                self.final_sites = unreachable_sites(self.store, max_temporary_errors=errors)
-                self._failing = failing_sites(self.store, self.progress.failed_sites, self.collection.policy)
-                if self.final_counts.held or held_sites(self.final_sites):
-                    self.final_held = held_by_reason(self.store, self.final_sites)
-                if self.finish_reason != "finished" or not self.progress.fetched:
-                    self.next_due = soonest_due(self.store, self.collection.refresh, now=self.clock.now())
-        except StoreError as error:
-            self.error = self.error or error
-        finally:
-            for sink in self._sinks:
-                sink.close()
-            is_last = self.error is None and (self._joined is None or (self.shared is not None and not self.shared.others))
-            self._keep_error(lambda: end_archive(self._archiving, self.collection, self.store, is_last=is_last))
+        with ExitStack() as closing:  # what is first here is done last; all of it is done, whatever fails
+            closing.callback(self._keep_error, self.store.close)
+            closing.callback(self._end_log)
             if self._events is not None:
-                self._keep_error(self._events.close)
-            self._end_log()
-            self._keep_error(self.store.close)
+                closing.callback(self._keep_error, self._events.close)
+            closing.callback(self._end_archive)
+            for sink in reversed(self._sinks):
+                closing.callback(sink.close)
+            closing.callback(self._keep_error, self._record_rest)
+            for call in reversed(self._at_close):
+                closing.callback(self._keep_error, call)
+
+    def _record_rest(self) -> None:
+        """Record the remaining outcomes, release the leases, and read the final numbers. Raises StoreError."""
+        if self.shared is not None:
+            self.shared.close()
+        elif self._joined is not None:
+            self._joined.leave()
+        elif self.error is None:
+            self._check_place()
+            self.engine.close()
+        if not isinstance(self.error, StoreAway):  # the server was waited for long enough
+            self.final_counts, self.final_pauses = self.store.counts(), self.store.site_pauses()
+            errors = self.collection.policy.max_temporary_errors
+            self.final_sites = unreachable_sites(self.store, max_temporary_errors=errors)
+            self._failing = failing_sites(self.store, self.progress.failed_sites, self.collection.policy)
+            if self.final_counts.held or held_sites(self.final_sites):
+                self.final_held = held_by_reason(self.store, self.final_sites)
+            if self.finish_reason != "finished" or not self.progress.fetched:
+                self.next_due = soonest_due(self.store, self.collection.refresh, now=self.clock.now())
+
+    def _end_archive(self) -> None:
+        is_last = self.error is None and (self._joined is None or (self.shared is not None and not self.shared.others))
+        self._keep_error(lambda: end_archive(self._archiving, self.collection, self.store, is_last=is_last))
 
     def _end_log(self) -> None:
         """Write the record of the run with its summary; remove it where nothing has run."""

@@ -219,7 +219,7 @@ class RunReport:
     def of(cls, session: Session, *, began: float) -> RunReport:
         """Return the report of a session that has ended."""
         error, faults = session.error, session.all_faults()
-        status = int(bool(faults)) if error is None else error.exit_status
+        status = error.exit_status if error is not None else int(bool(faults) or session.has_lost_log)
         return cls(session.collection.name, status, [*([str(error)] if error else []), *faults], began, session)
 
     @property

@@ -16,6 +16,7 @@ from crawlspace import settings as defaults
 from crawlspace.decision import Reason
 from crawlspace.runtime.http.resolver import GuardedResolver, HostNames
 from crawlspace.runtime.session.session import Session
+from crawlspace.runtime.session.summary import RunReport
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.unit.runtime.http.look_ups import answer_look_ups
 from tests.unit.runtime.http.test_resolver import PUBLIC, Pool, Reactor, Receiver
@@ -147,3 +148,27 @@ def test_no_answer_is_not_taken_for_no_address(session: Session, site: str, addr
     assert session.engine._locating is not None
     session.engine._locating._locate(site, located)
     assert received == [(site, address, certain)]
+
+
+def test_all_is_closed_whatever_fails_before(tmp_path: Path, process: Process) -> None:
+    opened, called = open_session(tmp_path, rules=""), list[str]()
+
+    def fail() -> None:
+        called.append("first")
+        raise ZeroDivisionError
+
+    opened.at_close(fail)
+    opened.at_close(lambda: called.append("second"))
+    with pytest.raises(ZeroDivisionError):
+        opened.close()
+    assert called == ["first", "second"]
+    assert opened.final_counts is not None, "outcomes are recorded"
+    file = opened.collection.store_file
+    SqliteStore.open_for_crawl(file, sinks=opened.collection.sinks.names).close()  # which nobody else crawls any more
+
+
+def test_a_log_that_cannot_be_written_makes_the_exit_status_1(session: Session) -> None:
+    session.close()
+    assert RunReport.of(session, began=0).exit_status == 0
+    session.has_lost_log = True
+    assert RunReport.of(session, began=0).exit_status == 1
