@@ -1,4 +1,4 @@
-"""What changed between the ends of two runs, URL by URL, and older fetches of one URL: read from the files of events.
+"""What changed between the ends of two runs, URL by URL: read from the files of events.
 
 The files have what crawls did: outcomes of fetches, and changes of rules. What a command has deleted, or the end of a run as an orphan, is
 no event. Of several machines, only the files of this one are read.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import merge
@@ -17,9 +18,9 @@ from typing import NamedTuple, Protocol, Self
 
 import apsw
 
-from crawlspace.crawl.run_events import RunEvent, event_files, events_of, is_from_beginning, parts_of, read_events
+from crawlspace.crawl.run_events import RunEvent, is_from_beginning, parts_of, read_events
 from crawlspace.crawl.run_log import RunRecord, file_of, run_records
-from crawlspace.errors import UsageError
+from crawlspace.errors import RunFileError, UsageError
 from crawlspace.model import State, UrlState
 from crawlspace.state.depths import UrlDepth
 from crawlspace.state.fetch_history import DocumentChange
@@ -92,7 +93,7 @@ class RunChanges:
     """The changes between the ends of two runs; to be closed. In a temporary file, so that a million events need little memory."""
 
     def __init__(self, folder: Path, store: ComparedStore, *, first: int, second: int) -> None:
-        """`first` is the older run. Raises UsageError for runs that are not kept, or in the wrong order."""
+        """`first` is the older run. Raises UsageError for runs that are not kept, or in the wrong order, and RunFileError."""
         records = run_records(store)
         kept = sorted({record.run for record in records})
         for run in (first, second):
@@ -103,15 +104,17 @@ class RunChanges:
             raise UsageError(f"run {first} is not before run {second}: name the older one first")
         self._folder, self._store, self._second = folder, store, second
         self.missing: list[MissingEvents] = []
-        self._db = apsw.Connection("")
-        self._db.execute(_TABLES)
         self._has_texts_of_later_runs = False
-        with self._db:
-            for run in kept:
-                if first < run <= second:
-                    self._add_run([record for record in records if record.run == run])
-            self._db.execute(_CLASSIFY)
-            self._db.execute("CREATE INDEX url_kind ON url (kind, key) WHERE kind IS NOT NULL")
+        with ExitStack() as undo:
+            self._db = undo.enter_context(closing(apsw.Connection("")))
+            self._db.execute(_TABLES)
+            with self._db, _readable(folder):
+                for run in kept:
+                    if first < run <= second:
+                        self._add_run([record for record in records if record.run == run])
+                self._db.execute(_CLASSIFY)
+                self._db.execute("CREATE INDEX url_kind ON url (kind, key) WHERE kind IS NOT NULL")
+            undo.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -194,17 +197,25 @@ class RunChanges:
 
     def _add_texts_of_later_runs(self) -> None:
         """Add the texts of URLs that were forgotten since."""
-        with self._db:
+        with self._db, _readable(self._folder):
             for record in run_records(self._store):
                 for path in parts_of(self._folder / file_of(record)) if record.run > self._second else ():
                     rows = ((event.key, event.url) for event in read_events(path) if event.url)
                     self._db.executemany("INSERT OR IGNORE INTO text VALUES (?, ?)", rows)
 
 
-def fetches_in_files(folder: Path, key: int) -> list[RunEvent]:
-    """Return what crawls did with a URL, as far as the files go back, the newest first."""
-    found = [event for path in event_files(folder) for event in events_of(path, key)]
-    return sorted(found, key=lambda event: event.at, reverse=True)
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise RunFileError(
+            f"the events of the run cannot be read from {folder}, because a crawl has just removed those of its oldest runs: try again"
+        ) from error
+    except OSError as error:
+        raise RunFileError(
+            f"the events of the run cannot be read from {folder} ({error.strerror or error}): correct the permissions there"
+        ) from error
 
 
 def _in_order(paths: Sequence[Path]) -> Iterator[tuple[int, RunEvent]]:

@@ -14,15 +14,18 @@ from crawlspace.admin.run_changes import ChangeKind, ComparedUrl, RunChanges, St
 from crawlspace.admin.runs import KeptRun
 from crawlspace.clock import Clock
 from crawlspace.crawl.run_events import EVENTS_FOLDER
-from crawlspace.errors import CrawlspaceError
+from crawlspace.errors import CrawlspaceError, StoreError
 from crawlspace.runtime.session.paths import CollectionPaths
 
 logger = logging.getLogger(__name__)
 
 KEPT = 4
-"""Comparisons, each with a temporary file and an open store."""
+"""Comparisons, each with a temporary file and an open store; those that are in the making or in use stay as well."""
+MOST = 8
+"""All of them: no other one is begun then."""
 LONGEST_S = 600.0
 """After which one is made again: what commands change may make URLs unknown."""
+AFTER_FAULT_S = 10.0
 OF_RUNNING = 20
 """One with a run that crawls is made again after so many times the seconds that it took, and ten at least."""
 PATIENCE_S = 0.5
@@ -83,7 +86,8 @@ class Comparison:
         self._opened.close()
 
 
-_Key = tuple[str, int, int, int]
+_Key = tuple[str, int, int, int, int | None]
+"""With the end of the second run, after which what was compared while it crawled is out of date."""
 
 
 class Comparisons:
@@ -98,22 +102,28 @@ class Comparisons:
 
     @contextmanager
     def of(self, paths: CollectionPaths, first: KeptRun, second: KeptRun) -> Iterator[Comparison]:
-        """Yield a comparison that stays open meanwhile; it may still be in the making."""
-        key = (paths.name, first.run, second.run, second.began)
+        """Yield a comparison that stays open meanwhile; it may still be in the making. Raises StoreError if too many are."""
+        key = (paths.name, first.run, second.run, second.began, second.ended)
         with self._lock:
             found = self._kept.pop(key, None)
             if found is not None and self._is_old(found, is_running=second.is_running):
                 self._drop(found)
                 found = None
             is_new = found is None
+            unused = [one for one, kept in self._kept.items() if not kept.users and kept.is_complete.is_set()]
+            for one in unused[: max(0, len(self._kept) + 1 - KEPT)]:
+                self._drop(self._kept.pop(one))
+            if is_new and len(self._kept) >= MOST:
+                raise StoreError("many runs are being compared already: try again when one of these comparisons is complete")
             found = self._kept[key] = found or Comparison(self._clock.monotonic())
             found.users += 1
-            unused = [one for one, kept in self._kept.items() if not kept.users and kept.is_complete.is_set()]
-            for one in unused[: max(0, len(self._kept) - KEPT)]:
-                self._drop(self._kept.pop(one))
         if is_new:
             made = (found, paths, first.run, second.run)
-            threading.Thread(target=self._make, args=made, name="comparison", daemon=True).start()
+            try:
+                threading.Thread(target=self._make, args=made, name="comparison", daemon=True).start()
+            except RuntimeError:  # there are too many threads
+                found.fault = "the machine has no room for another thread: try again later"
+                found.is_complete.set()
         found.is_complete.wait(PATIENCE_S)
         try:
             yield found
@@ -124,8 +134,8 @@ class Comparisons:
                     self._drop(found)
 
     def _is_old(self, one: Comparison, *, is_running: bool) -> bool:
-        age_s = self._clock.monotonic() - one.began_at
-        return one.is_complete.is_set() and age_s > (max(10.0, OF_RUNNING * one.took_s) if is_running else LONGEST_S)
+        longest_s = AFTER_FAULT_S if one.fault else max(10.0, OF_RUNNING * one.took_s) if is_running else LONGEST_S
+        return one.is_complete.is_set() and self._clock.monotonic() - one.began_at > longest_s
 
     def _drop(self, one: Comparison) -> None:
         """Close a comparison, unless it is used; then that is done later."""

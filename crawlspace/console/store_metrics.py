@@ -8,14 +8,15 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from crawlspace.access.login_states import refused_logins, waiting_logins
 from crawlspace.admin.report import STATE_LABELS
 from crawlspace.admin.runs import kept_runs, silent_since
 from crawlspace.admin.site_report import held_by_reason
 from crawlspace.console.console import Console
+from crawlspace.console.routes import NotNow
 from crawlspace.crawl.sinks.deliveries import known_sinks
 from crawlspace.errors import ConfigError, CrawlspaceError
 from crawlspace.index.notes import noted_standstill, standstill_meta
@@ -50,24 +51,45 @@ class _Read(NamedTuple):
     until: float
 
 
+_Key = TypeVar("_Key")
+
+
 class StoreMetrics:
     """The metrics of all collections of a console, and whether it is ready."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._one_at_a_time = threading.Lock()
+        self._all, self._some, self._looking = threading.Lock(), threading.Lock(), threading.Lock()
+        """Of the metrics of all collections, of those of hosts, and of what is ready: one at a time."""
         self._read: dict[str, _Read] = {}
+        self._of_some: dict[tuple[str, tuple[str, ...]], _Read] = {}
+        self._others_from = float("-inf")
+        """When those of other hosts may be read: whoever asks for many hosts, one after the other, costs a crawl little, too."""
         self._ready = ("", float("-inf"))
 
     def exposition(self, hosts: Sequence[str], accept: str) -> Exposition:
-        """Return the metrics of all collections, or some of them for hosts. Raises ConfigError if the collections cannot be listed."""
-        with self._one_at_a_time:
-            names = self._names()
-            if hosts:
-                found: dict[str, Sequence[Sample]] = {name: list(self._of_hosts(name, hosts)) for name in names}
-            else:
-                found = {name: self._samples(name) for name in names}
-                self._read = {name: read for name, read in self._read.items() if name in found}
+        """Return the metrics of all collections, or some of them for hosts.
+
+        Raises ConfigError if the collections cannot be listed, and NotNow shortly after those of other hosts were read.
+        """
+        names = self._names()
+        found: dict[str, Sequence[Sample]]
+        if hosts:
+            key = tuple(sorted(set(hosts)))
+            with self._some:
+                now = self._console.clock.monotonic()
+                self._of_some = {of: read for of, read in self._of_some.items() if now < read.until}
+                is_kept = all((name, key) in self._of_some for name in names)
+                if not is_kept and now < self._others_from:
+                    raise NotNow(f"those of other hosts have just been read: ask again in {self._others_from - now:.1f} s")
+                found = {name: self._kept(self._of_some, (name, key), name, lambda of: self._of_hosts(of, key)) for name in names}
+                if not is_kept:
+                    end = self._console.clock.monotonic()
+                    self._others_from = end + SHARE * (end - now)
+        else:
+            with self._all:
+                self._read = {name: read for name, read in self._read.items() if name in names}
+                found = {name: self._kept(self._read, name, name, self._of_collection) for name in names}
         families = []
         for metric in OF_HOSTS if hosts else OF_STORES:
             family = metric.family()
@@ -80,7 +102,7 @@ class StoreMetrics:
 
     def fault(self) -> str:
         """Return why the console cannot do its work; empty if it can: the folder is readable, and each store that exists opens."""
-        with self._one_at_a_time:
+        with self._looking:
             fault, until = self._ready
             now = self._console.clock.monotonic()
             if now >= until:
@@ -114,13 +136,14 @@ class StoreMetrics:
         except OSError as error:
             raise ConfigError(f"the folder of the collections, {folder}, cannot be read: {error.strerror}") from error
 
-    def _samples(self, name: str) -> Sequence[Sample]:
-        known, clock = self._read.get(name), self._console.clock
-        begun = clock.monotonic()
+    def _kept(self, reads: dict[_Key, _Read], key: _Key, name: str, read: Callable[[str], Iterable[Sample]]) -> Sequence[Sample]:
+        """Return the samples of a collection that were read last, or read them again if that was long ago."""
+        clock = self._console.clock
+        known, begun = reads.get(key), clock.monotonic()
         if known is not None and begun < known.until:
             return known.samples
         try:
-            samples = list(self._of_collection(name))
+            samples = list(read(name))
         except CrawlspaceError as error:
             logger.warning("the metrics of %s cannot be read: %s", name, error)
             samples = [Sample(metrics.UP, (), 0)]
@@ -128,7 +151,7 @@ class StoreMetrics:
             logger.exception("the metrics of %s cannot be read", name)
             samples = [Sample(metrics.UP, (), 0)]
         now = clock.monotonic()
-        self._read[name] = _Read(samples, now + max(LEAST_S, SHARE * (now - begun)))
+        reads[key] = _Read(samples, now + max(LEAST_S, SHARE * (now - begun)))
         return samples
 
     def _of_collection(self, name: str) -> Iterator[Sample]:
@@ -153,23 +176,29 @@ class StoreMetrics:
 
     def _of_hosts(self, name: str, hosts: Sequence[str]) -> Iterator[Sample]:
         now = int(self._console.clock.now())
-        try:
-            with self._console.paths(name).store.reading() as opened:
-                for host in [] if opened is None else hosts:
-                    assert opened is not None
-                    store, sites = opened.store, _sites_of(host)
-                    if not store.known_of_host(host.partition(":")[0]):
-                        continue
-                    waiting = store.waiting_urls(sites, now=now).values()
-                    yield Sample(metrics.HOST_DOCUMENTS, (host,), sum(store.documents(sites).values()))
-                    yield Sample(metrics.HOST_QUEUE, (host,), sum(one.pending + one.due for one in waiting))
-                    yield Sample(metrics.HOST_OVERDUE, (host,), sum(one.due for one in waiting))
-        except CrawlspaceError as error:
-            logger.warning("the metrics of hosts of %s cannot be read: %s", name, error)
+        with self._console.paths(name).store.reading() as opened:
+            if opened is None:
+                return
+            store = opened.store
+            for host in hosts:
+                bare, sites = _sites_of(host)
+                if not store.known_of_host(bare):
+                    continue
+                waiting = store.waiting_urls(sites, now=now).values()
+                yield Sample(metrics.HOST_DOCUMENTS, (host,), sum(store.documents(sites).values()))
+                yield Sample(metrics.HOST_QUEUE, (host,), sum(one.pending + one.due for one in waiting))
+                yield Sample(metrics.HOST_OVERDUE, (host,), sum(one.due for one in waiting))
 
 
-def _sites_of(host: str) -> list[str]:
-    return [host] if ":" in host else [f"{host}:{port}" for port in sorted(set(DEFAULT_PORTS.values()))]
+def _sites_of(host: str) -> tuple[str, list[str]]:
+    """Return a host without its port, and its sites: that with the port, or those with the usual ones. The port of an IPv6 address is behind
+    brackets, which a bare address may lack."""
+    if host.count(":") > 1 and not host.startswith("["):
+        host = f"[{host}]"
+    bare, colon, port = host.rpartition(":")
+    if colon and not port.endswith("]"):
+        return bare, [host]
+    return host, [f"{host}:{port}" for port in sorted(set(DEFAULT_PORTS.values()))]
 
 
 def _counted(store: Store) -> Iterator[Sample]:

@@ -18,7 +18,7 @@ import os
 import re
 import struct
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -46,7 +46,6 @@ _IN_BEFORE, _IN_AFTER, _BY_RULES, _FORGOTTEN, _IS_EVENT = 1, 2, 4, 8, 128
 _CHANGE_SHIFT = 4
 _UNKNOWN = 0xFFFFFFFF
 _AT_ONCE = 500
-_BLOCK = SIZE << 15
 _TEXTS = 0xFFFF
 
 
@@ -221,29 +220,6 @@ def read_events(path: Path) -> Iterator[RunEvent]:
             yield _event(record, text)
 
 
-def events_of(path: Path, key: int) -> list[RunEvent]:
-    """Return the events of one URL in a file, which are looked for without reading the others."""
-    wanted = key.to_bytes(8, "little", signed=True)
-    found = []
-    with path.open("rb") as file:
-        if not _is_ours(file.read(SIZE)):
-            return []
-        begin = SIZE
-        while block := file.read(
-            _BLOCK
-        ):  # not mapped into memory: a crawl may cut the file, and what is mapped then ends the process
-            at = block.find(wanted)
-            while at >= 0:
-                record = block[at : at + SIZE]
-                if at % SIZE == 0 and len(record) == SIZE and (texts := _texts_of(record)) is not None:
-                    text = os.pread(file.fileno(), texts * SIZE, begin + at + SIZE)
-                    if len(text) == texts * SIZE:
-                        found.append(_event(record, text))
-                at = block.find(wanted, at + 1)
-            begin += len(block)
-    return found
-
-
 def _older_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(ENDING) + _OLDER + ENDING)
 
@@ -338,7 +314,7 @@ def _event(record: bytes, text: bytes) -> RunEvent:
     )
 
 
-def event_files(folder: Path) -> Iterable[Path]:
+def event_files(folder: Path) -> Sequence[Path]:
     """Return the files of events, by run."""
     with suppress(FileNotFoundError):
         return sorted(folder.glob(f"*{ENDING}"))

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from crawlspace.clock import FakeClock
 from crawlspace.console.guard import Access
 from crawlspace.console.users import Role, Users
 from crawlspace.model import Held, Source
 from crawlspace.runtime.monitoring.metrics import OF_CRAWL, OF_STORES
+from crawlspace.state.sqlite.store import SqliteStore
 from tests.conftest import MakeProject, Project
 from tests.consoles import Got, served
+from tests.contract.conftest import NOW, new
 from tests.integration.stored import FAST, collection, opened, shared
 from tests.integration.test_crawl_metrics import samples
+from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Site, page, serve, status
 
 PAGES = {"/": page("Home", links=["/a", "/gone"]), "/a": page("A"), "/robots.txt": status(404)}
@@ -76,6 +82,82 @@ def test_what_waits_is_exported(project: MakeProject) -> None:
         ("crawlspace_queue", "demo", host): 1,
         ("crawlspace_overdue_urls", "demo", host): 1,
     }
+
+
+def know(project: Project, *urls: str, name: str = "demo") -> None:
+    """Discover URLs, as the first crawl of a collection does."""
+    (project.data / name).mkdir(exist_ok=True)
+    with opened(project, name) as store:
+        store.discover(list(map(new, urls)), now=NOW)
+
+
+class Passing(FakeClock):
+    """A clock on which a second passes whenever somebody looks at it."""
+
+    def monotonic(self) -> float:
+        self.advance(1)
+        return super().monotonic()
+
+
+def test_the_host_is_an_address_of_ipv6(demo: Project) -> None:
+    know(demo, "http://[2001:db8::1]/", "http://[2001:db8::1]:8080/")
+    with served(demo) as browser:
+        found = samples(browser.get("/metrics?host=[2001:db8::1]:8080,[2001:DB8::1],2001:db8::1,::1").text)
+    queue = {key[2]: number for key, number in found.items() if key[0] == "crawlspace_queue"}
+    assert queue == {"[2001:db8::1]:8080": 1, "[2001:db8::1]": 1, "2001:db8::1": 1}
+
+
+def test_hosts_are_read_seldom_however_many_are_asked_for(demo: Project) -> None:
+    know(demo, "http://a.example/")
+    clock = Passing(NOW)
+    with served(demo, clock=clock) as browser:
+        first = browser.get("/metrics?host=a.example")
+        assert samples(first.text)[("crawlspace_queue", "demo", "a.example")] == 1
+        know(demo, "http://a.example/1")
+        assert browser.get("/metrics?host=a.example").text == first.text
+        refused = browser.get("/metrics?host=b.example")
+        assert (refused.status, "those of other hosts have just been read" in refused.text) == (409, True)
+        assert browser.get("/metrics").status == 200
+        clock.advance(200)
+        assert browser.get("/metrics?host=b.example").status == 200
+
+
+def test_a_store_that_cannot_be_read_leaves_the_hosts_of_others(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    demo = project(collection("http://127.0.0.1:9/") | {"other/settings.py": FAST})
+    for name in ("demo", "other"):
+        know(demo, "http://a.example/", name=name)
+    known_of_host = SqliteStore.known_of_host
+
+    def fail(store: SqliteStore, host: str) -> int:
+        if store.path.parent.name == "demo":
+            raise ZeroDivisionError
+        return known_of_host(store, host)
+
+    monkeypatch.setattr(SqliteStore, "known_of_host", fail)
+    with served(demo) as browser:
+        found = samples(browser.get("/metrics?host=a.example").text)
+    assert {key[1] for key in found} == {"other"}
+    assert "the metrics of demo cannot be read" in caplog.text
+
+
+def test_a_scrape_of_hosts_does_not_keep_the_others_waiting(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end, known_of_host = threading.Event(), threading.Event(), SqliteStore.known_of_host
+    know(demo, "http://a.example/")
+
+    def wait(store: SqliteStore, host: str) -> int:
+        begun.set()
+        assert may_end.wait(LONGEST_WAIT_S)
+        return known_of_host(store, host)
+
+    monkeypatch.setattr(SqliteStore, "known_of_host", wait)
+    with served(demo) as browser, ThreadPoolExecutor(1) as pool:
+        of_host = pool.submit(browser.get, "/metrics?host=a.example")
+        assert begun.wait(LONGEST_WAIT_S)
+        assert [browser.get(path).status for path in ("/metrics", "/ready")] == [200, 200]
+        may_end.set()
+        assert of_host.result(LONGEST_WAIT_S).status == 200
 
 
 def test_orders_that_wait_have_an_age(demo: Project) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawlspace.admin.run_changes import RunChanges, fetches_in_files
+from crawlspace.admin.run_changes import RunChanges
 from crawlspace.admin.runs import KeptRun, kept_runs, live
 from crawlspace.crawl.run_events import event_files, read_events
 from crawlspace.runtime.session.paths import OpenFile
@@ -125,12 +125,11 @@ def test_two_runs_are_compared(project: MakeProject, *, is_shared: bool) -> None
     with opened(demo) as store:
         state = store.get(server.url("/a"))
     assert state is not None
-    older = fetches_in_files(demo.data / "demo" / "runs", state.key)
-    assert [one.status_after for one in older] == [200, 200]
-    assert [(one.at, one.status, one.change.label) for one in fetches(state)] == [
-        (older[0].at, 200, "changed"),
-        (older[1].at, 200, "new"),
+    events = [event for path in event_files(demo.data / "demo" / "runs") for event in read_events(path) if event.key == state.key]
+    assert [(one.at, one.status_after, one.change.label) for one in events] == [
+        (one.at, one.status, one.change.label) for one in reversed(fetches(state))
     ]
+    assert [one.change.label for one in events] == ["new", "changed"]
 
 
 @pytest.mark.parametrize("number", range(1, 6))

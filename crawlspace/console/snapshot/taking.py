@@ -92,7 +92,7 @@ class Snapshots:
     def open(self, paths: CollectionPaths, opened: OpenStore) -> Iterator[tuple[SnapshotFile | None, Pass]]:
         """Open the newest snapshot, and have another one taken if it is out of date; None while the first one is taken."""
         found = _readable(paths)
-        if found is None or self._is_old(found.about, paths, opened):
+        if found is None or self._is_old(found.about, opened):
             taking = self._begin(paths, opened)
             if taking is not None and taking.total <= _FEW and taking.is_complete.wait(PATIENCE_S):
                 if found is not None:
@@ -115,15 +115,15 @@ class Snapshots:
             return None
         found.close()
         is_young = 0 <= self._clock.now() - found.about.taken_at < TOTALS_EVERY_S
-        if not is_young and self._is_old(found.about, paths, opened):
+        if not is_young and self._is_old(found.about, opened):
             self._begin(paths, opened)
         return totals_of(found.about.totals), found.about.taken_at
 
-    def _is_old(self, about: About, paths: CollectionPaths, opened: OpenStore) -> bool:
+    def _is_old(self, about: About, opened: OpenStore) -> bool:
         age_s = self._clock.now() - about.taken_at
         if age_s < 0:
             return True  # the clock was set back
-        return age_s >= SHARE * about.seconds and (age_s > OLDEST_S or about.stamp != stamp_of(paths, opened))
+        return age_s >= SHARE * about.seconds and (age_s > OLDEST_S or about.stamp != opened.stamp())
 
     def _begin(self, paths: CollectionPaths, opened: OpenStore) -> _Taking | None:
         """Begin a pass, if none is running; return it, or None shortly after one has failed."""
@@ -133,10 +133,15 @@ class Snapshots:
                 return running
             if 0 < self._faults.get(paths.name, _NO_FAULT).again_at - self._clock.now() <= OLDEST_S:
                 return None
-            taking = self._taking[paths.name] = _Taking(sum(opened.store.counts().by_state.values()))
-        is_crawled = bool(opened.crawlers())
-        threading.Thread(target=self._take, args=(paths, taking, is_crawled), name="snapshot", daemon=True).start()
-        return taking
+        taking, is_crawled = _Taking(sum(opened.store.counts().by_state.values())), bool(opened.crawlers())
+        with self._lock:
+            running = self._taking.setdefault(paths.name, taking)
+        if running is taking:
+            try:
+                threading.Thread(target=self._take, args=(paths, taking, is_crawled), name="snapshot", daemon=True).start()
+            except RuntimeError:  # there are too many threads
+                self._end(paths.name, taking, "the machine has no room for another thread")
+        return running
 
     def _pass(self, name: str) -> Pass:
         with self._lock:
@@ -160,13 +165,16 @@ class Snapshots:
             logger.exception("the URLs of %s could not be counted", paths.name)
             fault = "a fault of crawlspace: the log of the console has it"
         finally:
-            with self._lock:
-                self._faults[paths.name] = _Fault(fault, self._clock.now() + _AFTER_FAULT_S) if fault else _NO_FAULT
-                del self._taking[paths.name]
-            taking.is_complete.set()
+            self._end(paths.name, taking, fault)
+
+    def _end(self, name: str, taking: _Taking, fault: str) -> None:
+        with self._lock:
+            self._faults[name] = _Fault(fault, self._clock.now() + _AFTER_FAULT_S) if fault else _NO_FAULT
+            del self._taking[name]
+        taking.is_complete.set()
 
     def _write(self, paths: CollectionPaths, opened: OpenStore, taking: _Taking, *, pause: int) -> None:
-        stamp, now = stamp_of(paths, opened), self._clock.now()
+        stamp, now = opened.stamp(), self._clock.now()
         # a server works for us while we wait; beside a file, time in which other programs have the processor costs them nothing
         used = time.monotonic if paths.store.is_shared else time.thread_time
         total_s, since = 0.0, used()
@@ -191,21 +199,6 @@ class Snapshots:
 def path_of(paths: CollectionPaths) -> Path:
     """Return the file of the snapshot of a collection."""
     return paths.state_file.parent / "console.db"
-
-
-def stamp_of(paths: CollectionPaths, opened: OpenStore) -> str:
-    """Return a text that is another one once the store has been written to."""
-    if paths.store.is_shared:
-        return str(opened.store.version())
-    found = []
-    for file in (paths.state_file, paths.state_file.with_name(f"{paths.state_file.name}-wal")):
-        try:
-            status = file.stat()
-        except OSError:
-            continue
-        if status.st_size:
-            found.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
-    return ", ".join(found)
 
 
 def entries(

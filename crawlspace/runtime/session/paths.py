@@ -40,6 +40,9 @@ class OpenStore(Protocol):
     def crawlers(self) -> Sequence[Crawler]:
         """Return the processes that crawl the collection now, in the order in which they started. Writes nothing."""
 
+    def stamp(self) -> str:
+        """Return a text that is another one once the store has been written to, by whomever."""
+
     def index_place(self) -> str:
         """Return `host:path` of an index on one of several machines; empty where it is next to the store, or unknown."""
 
@@ -208,6 +211,17 @@ class OpenFile:
     def crawlers(self) -> Sequence[Crawler]:
         crawler = who_crawls(self.store.path)
         return [] if crawler is None else [crawler]
+
+    def stamp(self) -> str:
+        path, found = self.store.path, []
+        for file in (path, path.with_name(f"{path.name}-wal")):
+            try:
+                status = file.stat()
+            except OSError:
+                continue
+            if status.st_size:
+                found.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
+        return ", ".join(found)
 
     def index_place(self) -> str:
         return ""

@@ -77,6 +77,10 @@ class OnServer:
         now = self._now_ms() / 1000
         return [_crawler(one, now) for one in sorted(self._alive(), key=lambda one: (one.since, one.name))]
 
+    def stamp(self) -> str:
+        numbers = self.store.server.command("HMGET", Key.COUNTERS, "writes", "edits")
+        return " ".join((number or b"0").decode(errors="replace") for number in numbers)
+
     def index_place(self) -> str:
         place = self.store.server.command("HGET", Key.INDEX, EMBEDDED)
         return "" if place is None else place.decode(errors="replace")

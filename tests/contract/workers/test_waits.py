@@ -6,6 +6,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Source, State
+from crawlspace.runtime.session.redis_store import OnServer
 from crawlspace.state.changes import Change
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.store import RedisStore
@@ -290,3 +291,16 @@ def test_many_sites_are_resumed_in_parts(store: RedisStore, known: Known, monkey
     assert store.server.runs - before > 10, "no call does all"
     assert store.server.command("SCARD", Key.PAUSED) == 0
     assert len(take(worker, new=700, limit=1)) == 700
+
+
+def test_the_stamp_of_a_store_changes_with_what_a_crawl_or_a_command_writes(store: RedisStore, known: Known) -> None:
+    opened = OnServer(store, "contract", 30)
+    stamps = [opened.stamp()]
+    known.discover("a.example/0")
+    stamps.append(opened.stamp())
+    worker = joined(store)
+    stamps.append(opened.stamp())
+    take(worker)
+    stamps.append(opened.stamp())
+    assert len(set(stamps)) == 4
+    assert opened.stamp() == stamps[-1]

@@ -1,4 +1,4 @@
-"""What changed between the ends of two runs, and older fetches of a URL, from the files of events."""
+"""What changed between the ends of two runs, from the files of events."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from crawlspace.admin.run_changes import ChangeKind, RunChanges, fetches_in_files
+from crawlspace.admin.run_changes import ChangeKind, RunChanges
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.run import RunCounters
 from crawlspace.crawl.run_events import RunEvents
 from crawlspace.crawl.run_log import RunLog, file_of
 from crawlspace.document import Document
-from crawlspace.errors import UsageError
+from crawlspace.errors import RunFileError, UsageError
 from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change, Fetch
 from tests.contract.conftest import Known, key
@@ -198,15 +198,15 @@ def test_many_urls(runs: Runs) -> None:
         assert {one.url for one in changes.urls(GONE)} == {f"http://b.example/{number}" for number in range(1_300)}
 
 
-def test_older_fetches_of_a_url(runs: Runs) -> None:
-    runs.run("a=one", "b=two")
-    runs.run("a=404", "b=two")
-    runs.run("a=404", "a=one")
-    found = fetches_in_files(runs.folder, key("a.example/a"))
-    assert [(one.status_after, one.at - NOW, one.took_s) for one in found] == [
-        (200, 6, 0.5),
-        (404, 5, 0.5),
-        (404, 3, 0.5),
-        (200, 1, 0.5),
-    ]
-    assert fetches_in_files(runs.folder, key("a.example/c")) == []
+def test_events_that_cannot_be_read_are_an_error(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.run("a=one")
+    log = runs.run("a=404")
+    file = runs.folder / file_of(log.record)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(RunFileError, match=r"cannot be read from .* \(Is a directory\): correct the permissions there"):
+        RunChanges(runs.folder, runs.store, first=1, second=2)
+    file.rmdir()
+    monkeypatch.setattr("crawlspace.admin.run_changes.parts_of", lambda path: [path])  # it is removed right after that
+    with pytest.raises(RunFileError, match="a crawl has just removed those of its oldest runs"):
+        RunChanges(runs.folder, runs.store, first=1, second=2)

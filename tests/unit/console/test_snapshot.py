@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 
+from crawlspace.clock import SystemClock
+from crawlspace.config.sinks import SinkSettings
 from crawlspace.console.snapshot.file import About, Filters, SnapshotFile, SnapshotUnreadable, is_of_host, write_snapshot
 from crawlspace.console.snapshot.folders import LEASED, Mark, UrlEntry, folder_of
+from crawlspace.console.snapshot.taking import Snapshots
+from crawlspace.errors import StoreError
 from crawlspace.model import State
+from crawlspace.runtime.session.paths import CollectionPaths, OpenFile, StateFile
+from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.views import Crawler
+from tests.contract.conftest import NOW, new
 
 MARKS = (0, Mark.INDEXED, Mark.OVERDUE, Mark.LEASED, Mark.INDEXED | Mark.HELD, Mark.ORPHANED, Mark.DUPLICATE)
 
@@ -168,3 +177,44 @@ def test_what_a_killed_console_left_is_removed(tmp_path: Path) -> None:
     left.write_bytes(b"half")
     write_snapshot(tmp_path / "console.db", ENTRIES[:5], lambda: About(1, 0.1, ""), pause=lambda _: None)
     assert not left.exists()
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> CollectionPaths:
+    sinks = SinkSettings((), tmp_path / "index.db")
+    file = tmp_path / "state.db"
+    return CollectionPaths(
+        "demo", tmp_path, Settings({"CRAWLSPACE_MAX_TEMPORARY_ERRORS": 3}), StateFile("demo", file, sinks), file, sinks
+    )
+
+
+class AwayOnce(OpenFile):
+    """Does not say at first who crawls."""
+
+    is_away = True
+
+    def crawlers(self) -> Sequence[Crawler]:
+        if AwayOnce.is_away:
+            AwayOnce.is_away = False
+            raise StoreError("it is away")
+        return super().crawlers()
+
+
+def test_a_pass_that_cannot_begin_keeps_no_other_from_beginning(paths: CollectionPaths) -> None:
+    snapshots = Snapshots(SystemClock())
+    with closing(SqliteStore(paths.state_file)) as store:
+        store.discover([new("a.example/")], now=NOW)
+        opened = AwayOnce(store, "demo")
+        with pytest.raises(StoreError, match="it is away"), snapshots.open(paths, opened):
+            pass
+        with snapshots.open(paths, opened) as (file, state):
+            assert state.is_running or file is not None
+
+
+def test_the_stamp_of_a_store_changes_with_it(paths: CollectionPaths) -> None:
+    with closing(SqliteStore(paths.state_file)) as store:
+        store.discover([new("a.example/")], now=NOW)
+        before = OpenFile(store, "demo").stamp()
+        assert OpenFile(store, "demo").stamp() == before
+        store.discover([new("a.example/1")], now=NOW)
+        assert OpenFile(store, "demo").stamp() != before

@@ -20,7 +20,6 @@ from crawlspace.crawl.run_events import (
     RunEvent,
     RunEvents,
     event_files,
-    events_of,
     file_name,
     is_from_beginning,
     keep_only,
@@ -113,8 +112,7 @@ def test_an_outcome(
     expected = RunEvent(
         -5, NOW, *statuses, State(states[0]), State(states[1]), *index, document, False, forgotten, 0.25, 1234, url
     )
-    assert list(read_events(path)) == [expected] == events_of(path, -5)
-    assert events_of(path, 5) == []
+    assert list(read_events(path)) == [expected]
 
 
 def test_changes_without_an_outcome_are_noted_where_they_may_delete(tmp_path: Path) -> None:
@@ -171,7 +169,6 @@ def test_a_torn_file_is_read_up_to_its_last_whole_event(events: RunEvents, tmp_p
     for size in range(len(content) + 1):
         path.write_bytes(content[:size])
         assert list(read_events(path)) == whole[: sum(end <= size for end in ends[1:])]
-        assert len(events_of(path, -5)) == sum(end <= size for end in ends[1:])
     path.write_bytes(content + bytes(3 * SIZE))
     assert list(read_events(path)) == whole, "zeros, as a power failure leaves them"
 
@@ -181,7 +178,6 @@ def test_a_file_that_is_not_ours(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / NAME
     path.write_bytes(content)
     assert list(read_events(path)) == []
-    assert events_of(path, 0) == []
 
 
 @pytest.mark.parametrize(
