@@ -86,7 +86,7 @@ def _report(store: Store, name: str, kind: str, *, is_former: bool, left_out: in
         name,
         kind,
         store.backlog(name),
-        len(store.parked(name)),
+        store.backlog(name, parked=True),
         lacks_documents=lacks_documents(store, name),
         is_former=is_former,
         server="" if server is None else server.product,

@@ -77,11 +77,10 @@ def held_by_reason(store: UrlStore, sites: Sequence[SiteReport] = ()) -> Counter
 def held_by_host(store: UrlStore, sites: Sequence[SiteReport] = ()) -> Mapping[tuple[Held, str], int]:
     """Return the same by reason and host (without port). All documents of a site that is held as a whole count for Held.HOST alone."""
     whole = held_sites(sites)
-    found = Counter(store.held_numbers())
-    for host in {host_of(name) for name in whole}:
-        found.subtract(
-            (state.held, host) for state in store.urls(held=True, host=host) if state.held is not None and state.site in whole
-        )
+    found = Counter[tuple[Held, str]]()
+    for (reason, site), number in store.held_numbers().items():
+        if site not in whole:
+            found[reason, host_of(site)] += number
     for name, one in whole.items():
         found[Held.HOST, host_of(name)] += one.documents
-    return +found
+    return found

@@ -17,12 +17,14 @@ from crawlspace.admin.run_numbers import lines_of_run
 from crawlspace.admin.sink_report import is_plain, lines_of
 from crawlspace.clock import local_time
 from crawlspace.crawl.findings import MOST_ROUTES
+from crawlspace.crawl.timed.lastmod import MOST_LISTED
 from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput, exactly_one, hanging, print_json, shortened
 from crawlspace.runtime.session.collection_status import CollectionStatus, collection_status
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.views import Crawler, Share
+from crawlspace.status import SITEMAPS
 from crawlspace.text import counted, escaped, printable, quoted
 
 SITES_SHOWN = 20
@@ -187,7 +189,9 @@ def _lines(found: CollectionStatus) -> Iterator[str]:
     yield from _of_findings(numbers)
     yield from _of_rendering(numbers.rendering)
     if numbers.sitemaps:
-        yield from ("", f"Sitemaps with lastmod (scrapy sitemaps {numbers.collection})")
+        has_more = sum(numbers.status.get(int(status), 0) for status in SITEMAPS) > MOST_LISTED
+        some = f", of the first {MOST_LISTED:,} that were read" if has_more else ""
+        yield from ("", f"Sitemaps with lastmod{some} (scrapy sitemaps {numbers.collection})")
         yield from _table((label, count, _TRUST[label]) for label, count in numbers.sitemaps.items())
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, "")])

@@ -219,7 +219,7 @@ def _unfinished(paths: CollectionPaths, opened: OpenStore, *, now: float) -> Ite
         yield Sample(metrics.OUTBOX_ORDERS, (sink,), waiting)
         since = [*([] if standstill is None else [standstill.since]), *([] if crawlers or not ends else [max(ends)])]
         yield Sample(metrics.OUTBOX_OLDEST, (sink,), max(0.0, now - min(since)) if waiting and since else 0)
-        yield Sample(metrics.PARKED, (sink,), len(store.parked(sink)))
+        yield Sample(metrics.PARKED, (sink,), store.backlog(sink, parked=True))
     sites = paths.unreachable(store)
     held = held_by_reason(store, sites)
     for reason in Held:

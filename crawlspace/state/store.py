@@ -247,7 +247,7 @@ class UrlStore(Protocol):
         ones, `held` only those in the index whose deletion is held, and `reason` those held for it."""
 
     def held_numbers(self) -> dict[tuple[Held, str], int]:
-        """Return how many documents in the index have a held deletion, by reason and host (without port). Costs time by these alone."""
+        """Return how many documents in the index have a held deletion, by reason and site. Costs time by these alone."""
 
     def folded_urls(self) -> Iterator[UrlState]:
         """Return the URLs that are held for Held.FOLDED, including those represented by another one in the index."""
@@ -331,8 +331,8 @@ class OrderStore(Protocol):
     def unpark(self, sink: str) -> int:
         """Unpark the orders of a sink, each at its original position; return their number."""
 
-    def backlog(self, sink: str) -> int:
-        """Return the number of unacknowledged orders, without parked ones."""
+    def backlog(self, sink: str, *, parked: bool = False) -> int:
+        """Return the number of unacknowledged orders, without parked ones; with `parked`, of these alone."""
 
     def use_sinks(self, sinks: Sequence[str]) -> None:
         """Set the sinks that get orders from now on."""

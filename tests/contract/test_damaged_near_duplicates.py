@@ -10,6 +10,7 @@ import pytest
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.near_duplicates import NEAR_META
 from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Worker
 from tests.contract.conftest import NOW, Known
 from tests.contract.test_store_near_duplicates import GONE, OTHER, A, B, C, D, page, signature
 from tests.quick import some
@@ -54,7 +55,7 @@ def known(shared: RedisStore) -> Known:
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("value", some([*VALUES, "missing"], 2))
-@pytest.mark.parametrize("key", [b"near", b"near_text", b"near_band", b"near_group"])
+@pytest.mark.parametrize("key", [b"near", b"near_text", b"near_bands", b"near_group"])
 def test_damaged_values_count_as_none(known: Known, client: Any, key: bytes, value: str, act: str) -> None:
     values = client.hgetall(PREFIX + key)
     assert values
@@ -88,3 +89,19 @@ def assert_each_has_a_document(known: Known) -> None:
     indexed = {state.id for state in found if state.indexed}
     assert all(state.id in indexed or state.duplicate_of in indexed for state in found if state.checksum is not None)
     assert known.store.counts().indexed == len(indexed)
+
+
+def test_a_store_of_an_earlier_version_gets_the_bands_of_this_one(known: Known, shared: RedisStore, client: Any) -> None:
+    client.delete(PREFIX + b"near_bands")
+    client.hset(PREFIX + b"near_band", "17", b"entries of another form")
+    of_text = signature("2") or b""
+    assert shared.leading_text(of_text) is None
+    worker = Worker(shared, timeout_s=1_000)
+    assert worker.begin("rules") is None
+    assert shared.leading_text(of_text) == b"0"
+    assert not client.exists(PREFIX + b"near_band")
+    worker.leave()
+    bands = client.hgetall(PREFIX + b"near_bands")
+    client.hset(PREFIX + b"near_band", "17", b"the first time was not complete")
+    assert worker.begin("rules") is None
+    assert client.hgetall(PREFIX + b"near_bands") == bands, "none is entered twice"

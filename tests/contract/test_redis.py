@@ -11,6 +11,7 @@ import redis
 from msgspec import structs
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreVersionError
+from crawlspace.model import Held
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.redis.encoding import FORMAT
 from crawlspace.state.redis.library import library
@@ -48,6 +49,18 @@ def test_another_version_is_refused(
 def test_a_store_that_is_only_read_is_not_begun(shared: RedisStore, client: Any) -> None:
     assert shared.counts().by_state == {}
     assert not list(client.scan_iter())
+
+
+def test_the_first_held_deletions_are_read_without_the_others(shared: RedisStore) -> None:
+    known = Known(shared)
+    urls = [f"a.example/{number}" for number in range(1_200)]
+    known.crawled(*((url, url) for url in urls))
+    known.record(*(known.change(url, checksum=url.encode(), held=Held.RULES) for url in urls))
+    before = shared.server.runs
+    found = shared.urls(held=True, after=600)
+    assert next(found).id == 601
+    assert shared.server.runs - before <= 2, "their ids, and the first of them"
+    assert len(list(found)) == 599
 
 
 # --- the library of functions ---------------------------------------------------------------------------------------

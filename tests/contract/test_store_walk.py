@@ -482,7 +482,7 @@ def _is_same(representative: UrlState, page: UrlState, within: int) -> bool:
 
 
 def _outbox(store: Store, *, sink: str) -> object:
-    return store.orders(sink, 100, now=NOW), store.parked(sink), store.backlog(sink)
+    return store.orders(sink, 100, now=NOW), store.parked(sink), store.backlog(sink), store.backlog(sink, parked=True)
 
 
 TestSqliteWalk = SqliteWalk.TestCase

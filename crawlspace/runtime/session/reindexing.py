@@ -156,7 +156,7 @@ def note_sent_again(paths: CollectionPaths, opened: OpenStore, done: Reindexed, 
     """Note that the index was sent all documents, unless a crawl is sending them."""
     if opened.crawlers():
         return
-    all_taken = not (done.fetched or done.left or opened.store.parked(EMBEDDED))
+    all_taken = not (done.fetched or done.left or opened.store.backlog(EMBEDDED, parked=True))
     with closing(EmbeddedIndex(paths.index_file, owner=paths.name)) as index:
         Resending(opened.store, index, owner=paths.name, now=now).sent_again(all_taken=all_taken)
 
@@ -181,7 +181,7 @@ def _make_file(paths: CollectionPaths, opened: OpenStore) -> None:
 def send_parked(paths: CollectionPaths, opened: OpenStore, sinks: Sequence[str]) -> Iterator[SentAgain]:
     """Send each of these sinks its refused orders again, if any; yield the results. Raises StoreError."""
     for name in sinks:
-        if not opened.store.parked(name):
+        if not opened.store.backlog(name, parked=True):
             continue
         if name == EMBEDDED:
             refuse_index_elsewhere(paths, opened)

@@ -36,8 +36,9 @@ class RedisOutbox:
         with understood("parked orders"):
             return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in reply]
 
-    def backlog(self, sink: str) -> int:
-        return sum(self.server.command("ZCARD", f"{Prefix.OUTBOX}{sink}:{kind}") for kind in ("delete", "push"))
+    def backlog(self, sink: str, *, parked: bool = False) -> int:
+        kinds = ("parked",) if parked else ("delete", "push")
+        return sum(self.server.command("ZCARD", f"{Prefix.OUTBOX}{sink}:{kind}") for kind in kinds)
 
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         given = [(id, _parts(document)) for id, document in documents.items()]

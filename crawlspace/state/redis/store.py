@@ -46,6 +46,7 @@ from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, Site, folded_url
 from crawlspace.urls import url_key
 
 _PAGE = 500
+_IDS = 10_000
 
 
 class RedisStore(RedisLinks, RedisOutbox, RedisSites):
@@ -226,15 +227,16 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
     ) -> Iterator[UrlState]:
         """Read in pages, so that neither memory nor the server is occupied while the caller works."""
         if held or reason is not None:
-            ids = sorted(self._held(folded=False, reason=reason, host=host))
-            for found in self._by_ids(ids[bisect_right(ids, after) :]):
-                if (
-                    found.held is not None
-                    and (state is None or found.state is state)
-                    and (not leased or found.lease_until is not None)
-                    and status in (None, found.status)
-                ):
-                    yield found
+            ids = sorted(self._held_ids())
+            for first in range(bisect_right(ids, after), len(ids), _PAGE):
+                some = self.server.call("held_urls", ids=ids[first : first + _PAGE], reason=reason, host=host)
+                for found in states_of(some):
+                    if (
+                        (state is None or found.state is state)
+                        and (not leased or found.lease_until is not None)
+                        and status in (None, found.status)
+                    ):
+                        yield found
             return
         wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host}
         while True:
@@ -256,9 +258,9 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         found = Counter[tuple[Held, str]]()
         seen: set[int] = set()
         for _, groups in self._held_some(is_grouped=True):
-            for reason, host, ids in groups:
+            for reason, site, ids in groups:
                 new = {*ids} - seen  # a scan may return one twice
-                found[Held(reason), host.decode()] += len(new)
+                found[Held(reason), site.decode()] += len(new)
                 seen |= new
         return dict(found)
 
@@ -266,14 +268,25 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         for first in range(0, len(ids), _PAGE):
             yield from self.get_by_ids(ids[first : first + _PAGE])
 
-    def _held(self, *, folded: bool, reason: Held | None = None, host: str | None = None) -> set[int]:
+    def _held_ids(self) -> set[int]:
+        """Return the ids of all URLs that are held, also of those without a document in the index."""
         held: set[int] = set()
-        for ids, _ in self._held_some(folded=folded, reason=reason, host=host):
+        cursor = 0
+        while True:
+            cursor, some = self.server.command("SSCAN", Key.HELD, cursor, "COUNT", _IDS)
+            with understood("its held deletions"):
+                held.update(map(int, some))
+            if not int(cursor):
+                return held
+
+    def _held(self, *, folded: bool) -> set[int]:
+        held: set[int] = set()
+        for ids, _ in self._held_some(folded=folded):
             held.update(ids)
         return held
 
     def _held_some(self, **wanted: object) -> Iterator[tuple[list[int], list[Any]]]:
-        """Yield the ids of held deletions, or groups of them: reason, host, ids."""
+        """Yield the ids of held deletions, or groups of them: reason, site, ids."""
         cursor = "0"
         while True:
             next_, ids, groups = self.server.call("held_some", cursor=cursor, limit=AT_ONCE, **wanted)

@@ -202,10 +202,14 @@ class Worker:
         while self._prepare("release_deferred"):
             pass
         self._store.inheritance.settle(Effects())
+        self._prepare_in_parts("enter_earlier")
         for kind in (Key.PENDING, Key.DUE):
-            cursor = None
-            while cursor != "0":
-                cursor = self._prepare("offer_some", kind=kind, cursor=cursor or "0").decode()
+            self._prepare_in_parts("offer_some", kind=kind)
+
+    def _prepare_in_parts(self, operation: str, **args: object) -> None:
+        cursor = None
+        while cursor != "0":
+            cursor = self._prepare(operation, cursor=cursor or "0", **args).decode()
 
     def _prepare(self, operation: str, **args: object) -> Any:
         answer = self._run(operation, limit=AT_ONCE, **args)

@@ -98,7 +98,7 @@ def acknowledge(db: apsw.Connection, tally: Tally, sink: str, orders: Sequence[I
                 " RETURNING id, parked",
                 (sink, code, integers(sequences)),
             ):
-                tally[_number(sink, parked)] -= 1
+                tally[counter_of(sink, parked=bool(parked))] -= 1
                 sent.append(id)
     drop_texts(db, sent)
 
@@ -109,15 +109,15 @@ def park(db: apsw.Connection, tally: Tally, sink: str, order: IndexOrder, reason
         (reason, sink, _PUSH if order.op is Op.PUSH else _DELETE, order.sequence),
     )
     if db.changes():
-        tally[_number(sink, 0)] -= 1
-        tally[_number(sink, 1)] += 1
+        tally[counter_of(sink, parked=False)] -= 1
+        tally[counter_of(sink, parked=True)] += 1
 
 
 def unpark(db: apsw.Connection, tally: Tally, sink: str) -> int:
     db.execute("UPDATE outbox SET parked = 0, reason = NULL WHERE sink = ? AND parked = 1", (sink,))
     number = db.changes()
-    tally[_number(sink, 1)] -= number
-    tally[_number(sink, 0)] += number
+    tally[counter_of(sink, parked=True)] -= number
+    tally[counter_of(sink, parked=False)] += number
     return number
 
 
@@ -212,7 +212,7 @@ def withdraw(db: apsw.Connection, tally: Tally, sink: str, *, deletes: bool) -> 
     rows = db.execute("DELETE FROM outbox WHERE sink = ? AND (op = 1 OR ?) RETURNING id, parked, op", (sink, deletes))
     removed = list(rows)
     for _, parked, _ in removed:
-        tally[_number(sink, parked)] -= 1
+        tally[counter_of(sink, parked=bool(parked))] -= 1
     drop_texts(db, [id for id, _, op in removed if op == _PUSH])
 
 
@@ -249,7 +249,7 @@ def _withdraw(db: apsw.Connection, names: set[tuple[int, str]], sinks: Sequence[
     replaced = [row[:4] for row in older if row[4:] in names and row[0] in sinks]
     db.executemany("DELETE FROM outbox WHERE sink = ? AND parked = ? AND op = ? AND sequence = ?", replaced)
     for sink, parked, _, _ in replaced:
-        tally[_number(sink, parked)] -= 1
+        tally[counter_of(sink, parked=bool(parked))] -= 1
 
 
 def _document(
@@ -270,5 +270,6 @@ def duplicates_of(db: apsw.Connection, id: int, group: bytes) -> list[str]:
     return [url for (url,) in rows]
 
 
-def _number(sink: str, parked: int) -> str:
+def counter_of(sink: str, *, parked: bool) -> str:
+    """Return the name of the number of orders that wait for a sink, or are parked."""
     return f"parked {sink}" if parked else f"waiting {sink}"

@@ -143,11 +143,11 @@ def pages(
 
 def held_numbers(db: apsw.Connection) -> dict[tuple[Held, str], int]:
     statement = (
-        "SELECT number.held, site.host, sum(number.urls) FROM (SELECT url.held, url.site, count(*) AS urls FROM url INDEXED BY url_held"
+        "SELECT number.held, site.site, number.urls FROM (SELECT url.held, url.site, count(*) AS urls FROM url INDEXED BY url_held"
         " WHERE url.held IS NOT NULL AND (url.indexed OR url.left_behind) GROUP BY url.held, url.site) AS number"
-        " CROSS JOIN site ON site.id = number.site GROUP BY number.held, site.host"
+        " CROSS JOIN site ON site.id = number.site"
     )
-    return {(Held(reason), host): number for reason, host, number in db.execute(readable(statement, db))}
+    return {(Held(reason), site): number for reason, site, number in db.execute(readable(statement, db))}
 
 
 def folded_urls(db: apsw.Connection, after: int) -> list[UrlState]:

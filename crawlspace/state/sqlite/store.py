@@ -356,9 +356,9 @@ class SqliteStore:
     parked = _within(_reading, outbox.parked)
     unpark = _counted(outbox.unpark)
 
-    def backlog(self, sink: str) -> int:
+    def backlog(self, sink: str, *, parked: bool = False) -> int:
         with self._reading() as db:
-            return read_count(db, f"waiting {sink}")
+            return read_count(db, outbox.counter_of(sink, parked=parked))
 
     ordered = _within(_reading, outbox.ordered)
 

@@ -116,8 +116,8 @@ class MemoryOutbox:
             order.reason = None
         return len(parked)
 
-    def backlog(self, sink: str) -> int:
-        return sum(1 for order in self._of(sink).values() if order.reason is None)
+    def backlog(self, sink: str, *, parked: bool = False) -> int:
+        return sum(1 for order in self._of(sink).values() if (order.reason is not None) is parked)
 
     def counts(self) -> tuple[int, int]:
         """How many orders wait, and how many are parked, of all sinks."""

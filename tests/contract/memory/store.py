@@ -261,7 +261,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         return (state for state in self.urls() if state.held is Held.FOLDED)
 
     def held_numbers(self) -> dict[tuple[Held, str], int]:
-        return dict(Counter((row.held, _host(row.site)) for row in self.urls(held=True) if row.held is not None))
+        return dict(Counter((row.held, row.site) for row in self.urls(held=True) if row.held is not None))
 
     def counts(self) -> Counts:
         rows = self._urls.values()
@@ -333,8 +333,8 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
     def unpark(self, sink: str) -> int:
         return self._outbox.unpark(sink)
 
-    def backlog(self, sink: str) -> int:
-        return self._outbox.backlog(sink)
+    def backlog(self, sink: str, *, parked: bool = False) -> int:
+        return self._outbox.backlog(sink, parked=parked)
 
     def check(self) -> None:
         """Nothing outside the process can damage this store."""

@@ -57,12 +57,12 @@ local function register(names, from, is_read, flags)
 end
 
 register({
-  "counts", "depths_of", "documents", "due", "first_due", "get", "get_ids", "held_some", "in_index", "is_duplicate", "leading_text", "lost_links",
+  "counts", "depths_of", "documents", "due", "first_due", "get", "get_ids", "held_some", "held_urls", "in_index", "is_duplicate", "leading_text", "lost_links",
   "ordered", "orders", "orphans", "parked", "scan", "scan_depths", "scan_links", "sender", "some_inheriting", "urls", "without_source",
   "waiting_urls", "workers",
 }, reads, true, {"no-writes"})
 register({
-  "add_archive_file", "begin", "begin_run", "claim", "delete_again", "discover", "drains", "give_up", "make_due_by", "make_retries_due_by",
+  "add_archive_file", "begin", "begin_run", "claim", "delete_again", "discover", "drains", "enter_earlier", "give_up", "make_due_by", "make_retries_due_by",
   "heartbeat", "lease", "move_archived", "move_part", "offer_resumed", "offer_some", "park", "push_again", "quarantine", "ready", "reclassify", "record",
   "relink", "release_deferred", "replace_meta", "resume", "save_robots", "schedule", "set_due_by_age", "set_depths", "set_unreachable",
   "take", "unpark", "wait_site", "write_inherited",

@@ -147,6 +147,28 @@ function near.signature(text)
   return signature and #signature == near.SIZE and signature or nil
 end
 
+function near.enter(text, signature)
+  for _, band in ipairs(near.bands(signature)) do
+    local entries, found, is_there = call("HGET", keys.near_band, band) or "", 0, false
+    near.each_entry(entries, function(_, other) found, is_there = found + 1, is_there or other == text end)
+    if found < near.MOST_IN_BAND and not is_there then
+      call("HSET", keys.near_band, band, entries .. string.sub(signature, 1, 8) .. string.char(#text) .. text)
+    end
+  end
+end
+
+-- Enter some leading texts of an earlier version, which looked them up by other bands. Returns the cursor to continue; "0": complete.
+function writes.enter_earlier(args)
+  if not ownership.stays_alive(args.worker) then return false end
+  if call("EXISTS", keys.earlier_bands) == 0 then return "0" end
+  local found = call("HSCAN", keys.near_text, args.cursor, "COUNT", args.limit)
+  for n = 1, #found[2], 2 do
+    if #found[2][n + 1] == near.SIZE then near.enter(found[2][n], found[2][n + 1]) end
+  end
+  if found[1] == "0" then call("UNLINK", keys.earlier_bands) end
+  return found[1]
+end
+
 function near.lead(text, signature)
   local old = call("HGET", keys.near_text, text)
   if old then
@@ -163,13 +185,7 @@ function near.lead(text, signature)
   end
   if signature and #signature == near.SIZE then
     call("HSET", keys.near_text, text, signature)
-    for _, band in ipairs(near.bands(signature)) do
-      local entries, found = call("HGET", keys.near_band, band) or "", 0
-      near.each_entry(entries, function() found = found + 1 end)
-      if found < near.MOST_IN_BAND then
-        call("HSET", keys.near_band, band, entries .. string.sub(signature, 1, 8) .. string.char(#text) .. text)
-      end
-    end
+    near.enter(text, signature)
   end
 end
 

@@ -100,8 +100,27 @@ function reads.is_duplicate(args)
   return 0
 end
 
+-- Whether a document in the index has a held deletion.
+function reading.is_held(id, row)
+  return row and row[HELD] and (groups.representative_of(id, row) == id or groups.is_left_in_index(id))
+end
+
+-- Return those of some ids in the set of held deletions that have one, for a reason and of a host, if these are given.
+function reads.held_urls(args)
+  local found = {}
+  prefetch(args.ids)
+  for _, id in ipairs(args.ids) do
+    local row = get(id)
+    if row and (args.reason == nil or row[HELD] == args.reason)
+      and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host) and reading.is_held(id, row) then
+      found[#found + 1] = id
+    end
+  end
+  return reading.replies(found)
+end
+
 -- Return the cursor for the next call ("0": there are no more) and some of the held deletions, or of all URLs that are held because they are
--- `folded`: those for a reason and of a host, if these are given; `is_grouped` returns them by reason and host instead.
+-- `folded`; `is_grouped` returns them by reason and site instead.
 function reads.held_some(args)
   local found, held, by_key, grouped = call("SSCAN", keys.held, args.cursor, "COUNT", args.limit), {}, {}, {}
   local ids = {}
@@ -110,19 +129,12 @@ function reads.held_some(args)
   for _, id in ipairs(ids) do
     local row = get(id)
     local is_wanted
-    if args.folded then
-      is_wanted = row and row[HELD] == HELD_FOR.FOLDED
-    else
-      is_wanted = row and (args.reason == nil or row[HELD] == args.reason)
-        and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host)
-        and (groups.representative_of(id, row) == id or groups.is_left_in_index(id))
-    end
+    if args.folded then is_wanted = row and row[HELD] == HELD_FOR.FOLDED else is_wanted = reading.is_held(id, row) end
     if is_wanted and args.is_grouped then
-      local host = cache.host_of(sites.name(row[SITE]))
-      local key = row[HELD] .. " " .. host
+      local key = row[HELD] .. " " .. row[SITE]
       if not by_key[key] then
         by_key[key] = {}
-        grouped[#grouped + 1] = {row[HELD], host, by_key[key]}
+        grouped[#grouped + 1] = {row[HELD], sites.name(row[SITE]), by_key[key]}
       end
       table.insert(by_key[key], id)
     elseif is_wanted then
