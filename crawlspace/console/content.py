@@ -27,6 +27,7 @@ from crawlspace.clock import Clock
 from crawlspace.config.sites import read_url_folding
 from crawlspace.console.console import Console
 from crawlspace.console.guard import USER
+from crawlspace.console.routes import NoSuchThing
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.private_files import make_folder
@@ -36,11 +37,18 @@ CONTENT = "/content"
 LONGEST_LINK_S = 7 * 86_400
 """A signed link is valid for a week at most."""
 _ID = re.compile(r"[0-9a-f]{32}")
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_OF_LINK = frozenset({"collection", "expires", "signature"})
+"""The query of a signed link."""
+_LOG_IN = "log in, or send a token: Authorization: Bearer TOKEN"
+_NOT_THERE = "there is no such document, or the archive on this machine does not have it"
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 class ContentLinks:
-    """Signs links to contents, which need no log-in until they expire (HMAC-SHA256). The key is in the data folder."""
+    """Signs links to contents, which need no log-in until they expire (HMAC-SHA256). The key is in the data folder.
+
+    A link leads to one document of one collection: both are signed, together with the time when it expires.
+    """
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._path = folder / "console-key"
@@ -88,9 +96,10 @@ class ContentLinks:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """A response that is being read, and what closes it."""
+    """A response that is being read, the collection that has it, and what closes it."""
 
     response: StreamedResponse
+    collection: str
     stack: ExitStack
 
 
@@ -109,31 +118,37 @@ class ContentServer:
     async def link(self, request: web.Request) -> web.StreamResponse:
         """Return a link that needs no log-in, as JSON."""
         if request.get(USER) is None:
-            raise _refusal(HTTPStatus.UNAUTHORIZED, "log in, or send a token: Authorization: Bearer ...")
+            raise _refusal(HTTPStatus.UNAUTHORIZED, _LOG_IN)
         text = request.query.get("seconds", "3600")
         seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-        id = request.match_info["id"]
-        path = await asyncio.to_thread(self._links.signed, id, request.query.get("collection", ""), seconds)
+        path = await asyncio.to_thread(self._signed, request.match_info["id"], request.query.get("collection", ""), seconds)
         return web.json_response({"path": path, "seconds": seconds})
+
+    def _signed(self, id: str, collection: str, seconds: int) -> str:
+        """Return a link to a document of the collection that is named, or of the first one that has it."""
+        content = self._open(id, "", collection)
+        if content is None:
+            raise NoSuchThing(_NOT_THERE)
+        content.stack.close()
+        return self._links.signed(id, content.collection, seconds)
 
     async def send(self, request: web.Request) -> web.StreamResponse:
         """Send a content, or a range of it."""
         id, query = request.match_info.get("id", ""), request.query
-        collection = query.get("collection", "")
+        collection, url = query.get("collection", ""), query.get("url", "")
         if request.get(USER) is None:
-            is_signed = "signature" in query and await asyncio.to_thread(
-                self._links.is_valid, id, collection, query.get("expires", ""), query["signature"]
+            if "signature" not in query:
+                raise _refusal(HTTPStatus.UNAUTHORIZED, _LOG_IN)
+            is_signed = query.keys() == _OF_LINK and await asyncio.to_thread(
+                self._links.is_valid, id, collection, query["expires"], query["signature"]
             )
-            if not id or not is_signed:
-                why = (
-                    "this link is forged or has expired"
-                    if "signature" in query
-                    else "log in, or send a token: Authorization: Bearer ..."
-                )
-                raise _refusal(HTTPStatus.UNAUTHORIZED, why)
-        content = await asyncio.to_thread(self._open, id, query.get("url", ""), collection)
+            if not is_signed:
+                raise _refusal(HTTPStatus.UNAUTHORIZED, "this link is forged or has expired")
+        if id and url:
+            raise UsageError("name a document by its id or by its URL, not by both")
+        content = await asyncio.to_thread(self._open, id, url, collection)
         if content is None:
-            raise _refusal(HTTPStatus.NOT_FOUND, "there is no such document, or the archive on this machine does not have it")
+            raise NoSuchThing(_NOT_THERE)
         try:
             return await _send(request, content.response)
         finally:
@@ -169,7 +184,7 @@ def _opened(paths: CollectionPaths, id: str, url: str) -> _Content | None:
             return None
         archive = stack.enter_context(closing(archive_reader(paths, opened)))
         response = archive.streamed(state.archived, state.url)
-        return None if response is None else _Content(response, stack.pop_all())
+        return None if response is None else _Content(response, paths.name, stack.pop_all())
 
 
 def _url_of(paths: CollectionPaths, id: str) -> str:
@@ -260,9 +275,5 @@ def _type_of(declared: str) -> str:
 
 def _refusal(status: HTTPStatus, sentence: str) -> web.HTTPException:
     """Return an error, which the application answers as JSON."""
-    kinds = {
-        HTTPStatus.UNAUTHORIZED: web.HTTPUnauthorized,
-        HTTPStatus.NOT_FOUND: web.HTTPNotFound,
-        HTTPStatus.NOT_ACCEPTABLE: web.HTTPNotAcceptable,
-    }
+    kinds = {HTTPStatus.UNAUTHORIZED: web.HTTPUnauthorized, HTTPStatus.NOT_ACCEPTABLE: web.HTTPNotAcceptable}
     return kinds[status](text=sentence)

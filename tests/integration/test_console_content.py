@@ -83,7 +83,8 @@ def test_ranges(demo: Project, urls: list[str]) -> None:
         assert part(f"bytes={size}-") == (416, b"", f"bytes */{size}")
         assert part("bytes=9-3") == (416, b"", f"bytes */{size}")
         assert part("bytes=0-9", If_Range='"another"') == (200, whole, None)
-        for unread in ("bytes=", "bytes=-", "bytes=a-b", "bytes=0-1,3-4", "pages=1-2"):
+        huge = "9" * 5_000
+        for unread in ("bytes=", "bytes=-", "bytes=a-b", "bytes=0-1,3-4", "pages=1-2", f"bytes={huge}-", f"bytes=0-{huge}"):
             assert part(unread) == (200, whole, None), unread
 
 
@@ -112,8 +113,18 @@ def test_who_may_have_a_content(demo: Project, urls: list[str]) -> None:
         assert isinstance(answer, dict)
         path = answer["path"]
         assert browser.get(path).status == 200, "the link needs no log-in"
+        other = document_id(urls[1])
         forged = [
-            path.replace(id, document_id(urls[1])),
+            path.replace(id, other),
+            path.replace(f"/{id}", ""),
+            f"{path}&url={quote(urls[1])}",
+            f"{path}&url=",
+            f"{path}&id={other}",
+            path.replace("?", f"?url={quote(urls[1])}&"),
+            path.replace(f"/{id}", "") + f"&url={quote(urls[1])}",
+            path.replace("?", "?collection=other&"),
+            path.replace("collection=demo&", ""),
+            path.replace("collection=demo", "collection="),
             path.replace("collection=demo", "collection=other"),
             path.replace("expires=1", "expires=2"),
             path[:-1] + ("0" if path[-1] != "0" else "1"),
@@ -121,6 +132,11 @@ def test_who_may_have_a_content(demo: Project, urls: list[str]) -> None:
             path.replace("expires=", "expires=%2B"),
         ]
         assert [browser.get(one).status for one in forged] == [401] * len(forged)
+        found = worker.get(f"/content/{id}/link").json()
+        assert isinstance(found, dict)
+        assert "collection=demo" in found["path"], "the collection is signed even if nobody has named it"
+        assert worker.get(f"/content/{'0' * 32}/link").status == 404
+        assert worker.get(f"/content/{id}?collection=demo&url={quote(urls[1])}").status == 400, "one document, not two"
         assert worker.get(f"/content/{id}/link?seconds=0").status == 400
         assert worker.get(f"/content/{id}/link?seconds=99999999").status == 400
         clock.advance(61)
