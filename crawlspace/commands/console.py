@@ -24,7 +24,8 @@ class Command(CollectionCommand):
     summary = "Serve web pages over all collections"
     explanation = (
         "Serve the console: web pages that show what each collection does, why a page is or is not in it, what a change of rules would do, and what "
-        "waits for a decision. On loopback it needs no log-in, until a user has been added; elsewhere it does not start without users. Ctrl-C ends "
+        "waits for a decision. On loopback it needs no log-in, until a user has been added; where it can be reached from other machines (--bind, --host, "
+        "--trusted-proxy, --https), it does not start without users. Ctrl-C ends "
         "it; crawls that it has started go on. "
         "Exit status: 0 ended; 1 it cannot be served, such as a port that is taken; 2 wrong use."
     )
@@ -47,7 +48,11 @@ class Command(CollectionCommand):
             "--user-header", default="", metavar="NAME", help="the header in which a proxy names who has logged in"
         )
         parser.add_argument(
-            "--trusted-proxy", action="append", default=[], metavar="ADDRESS", help="an address or network of that proxy"
+            "--trusted-proxy",
+            action="append",
+            default=[],
+            metavar="ADDRESS",
+            help="an address or network of a proxy in front of it, whose X-Forwarded-For is believed",
         )
         parser.add_argument(
             "--search", action="append", default=[], metavar="NAME", help="let everybody search this collection, at /find"

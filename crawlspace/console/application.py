@@ -82,7 +82,8 @@ def _doors(console: Console, access: Access, attempts: Attempts, *, is_public: b
 
 
 def _application(console: Console, doors: Guard, routes: Iterable[Route]) -> web.Application:
-    app = web.Application(middlewares=[doors.headers, _errors, doors.host, doors.user], client_max_size=LARGEST_FORM)
+    app = web.Application(middlewares=[_errors, doors.host, doors.user], client_max_size=LARGEST_FORM)
+    app.on_response_prepare.append(doors.add_headers)
     app[_COOKED] = environment()
     app.router.add_get("/static/{name}", _static)
     for route in routes:
@@ -270,7 +271,7 @@ class _Login:
     def __init__(self, console: Console, doors: Guard) -> None:
         self._console = console
         self._doors = doors
-        self._one_at_a_time = asyncio.Semaphore(2)  # of the memory that scrypt takes
+        self._two_at_a_time = asyncio.Semaphore(2)  # because of the memory that scrypt takes
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         return self._page(request)
@@ -278,30 +279,27 @@ class _Login:
     async def check(self, request: web.Request) -> web.StreamResponse:
         form = await _form(request)
         name, password = form.get("user", ""), form.get("password", "")
-        keys = (f"user {name[:100]}", f"address {address_of(request)}")
-        wait_s = self._doors.attempts.wait_s(*keys)
+        doors, address = self._doors, address_of(request)
+        of_user, of_address = f"user {name[:100]}", guard.limited("address", address)
+        wait_s = doors.attempts.begin(of_user, of_address)  # before any waiting: guesses at the same time are limited, too
         if wait_s > 0:
             sentence = f"Too many log-ins have failed: try again in {wait_s:.0f} seconds."
             return self._page(request, sentence, HTTPStatus.TOO_MANY_REQUESTS)
-        async with self._one_at_a_time:
-            user = await asyncio.to_thread(self._doors.access.users.check_password, name, password[:1000])
+        users = doors.access.users
+        async with self._two_at_a_time:
+            entry = users.entry_of(name)  # before the check: a session does not survive a password that is set meanwhile
+            user = await asyncio.to_thread(users.check_password, name, password[:1000])
         result = "failed" if user is None else "done"
         who = user or User(name[:100], Role.VIEWER)
         await asyncio.to_thread(
-            self._console.audit_log.write,
-            who,
-            address_of(request),
-            action="login",
-            collection="",
-            details={},
-            result=result,
+            self._console.audit_log.write, who, address, action="login", collection="", details={}, result=result
         )
         if user is None:
-            self._doors.attempts.failed(*keys)
             return self._page(request, "The name or the password is wrong.", HTTPStatus.UNAUTHORIZED)
-        self._doors.attempts.succeeded(*keys)
-        self._doors.sessions.end(request[SESSION])  # what was known before the log-in must not be that of the user
-        request[SESSION] = self._doors.sessions.new(user)
+        doors.attempts.forget(of_user)
+        doors.attempts.take_back(of_address)
+        doors.sessions.end(request[SESSION])  # what was known before the log-in must not be that of the user
+        request[SESSION] = doors.sessions.new(user, entry=entry)
         return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": _own_path(form.get("next", ""))})
 
     async def logout(self, request: web.Request) -> web.StreamResponse:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TypeAlias
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 SESSION = web.RequestKey("session", BrowserSession)
 USER = web.RequestKey("user", User)
+_CLIENT = web.RequestKey("client", str)
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "X-CSRF-Token"
 LOGIN = "/login"
@@ -35,6 +37,9 @@ LARGEST_FORM = 4_000_000
 
 _NOT_OUR_FORM = "This form was not sent by a page of this console, or is too old: load the page again.\n"
 _NO_TOKEN = "A change needs a token, sent as Authorization: Bearer TOKEN; `scrapy console --token NAME` makes one.\n"
+_OWN_NETWORK = 64
+"""Bits of an IPv6 network that has one owner."""
+_MOST_ACCEPTED = 1_000
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -70,18 +75,29 @@ class Access:
     user_header: str = ""
     """The header in which a proxy says who has logged in; empty: there is no such proxy."""
     proxies: Sequence[Network] = ()
-    """The addresses of that proxy; a header from elsewhere is ignored."""
+    """The addresses of proxies; that header, and X-Forwarded-For, are ignored from elsewhere."""
     is_secure: bool = False
     """Whether browsers reach it by https."""
     public_paths: tuple[str, ...] = ()
     """Beginnings of the paths of pages for everybody."""
     is_local: bool = True
-    """Whether it listens on loopback alone: without users everybody there is an operator."""
+    """Whether it is reached from this machine alone: without users everybody there is an operator."""
 
     @property
     def is_open(self) -> bool:
         """Whether nobody has to log in."""
         return self.is_local and not self.user_header and self.users.is_empty
+
+    def client_of(self, request: web.Request) -> str:
+        """Return the address that a request comes from: behind proxies, that which the first of them has added to X-Forwarded-For."""
+        client = _ip(request.remote or "")
+        forwarded = ",".join(request.headers.getall("X-Forwarded-For", [])).split(",")
+        while client is not None and _is_in(client, self.proxies) and forwarded:
+            before = _ip(forwarded.pop().strip())
+            if before is None:
+                break
+            client = before
+        return "" if client is None else str(client)
 
 
 class Guard:
@@ -91,22 +107,22 @@ class Guard:
         self.access = access
         self.sessions = sessions
         self.attempts = attempts
+        self._accepted: set[tuple[str, bytes]] = set()
+        """Tokens that were right, with their addresses: these do not wait because of other programs there that guess."""
 
-    @web.middleware
-    async def headers(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Add the security headers to each response."""
-        try:
-            response = await handler(request)
-        except web.HTTPException as answer:
-            _add_headers(answer, self.access)
-            raise
-        if not response.prepared:
-            _add_headers(response, self.access)
-        return response
+    async def add_headers(self, _: web.Request, response: web.StreamResponse) -> None:
+        """Add the security headers to a response that is about to be sent."""
+        for name, value in _HEADERS.items():
+            if name not in response.headers:
+                response.headers[name] = value
+        if self.access.is_secure:
+            response.headers["Strict-Transport-Security"] = "max-age=31536000"
+        response.headers["Server"] = "crawlspace"
 
     @web.middleware
     async def host(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse a request for a name that is not ours, except for what monitors ask by the address of a container."""
+        request[_CLIENT] = self.access.client_of(request)
         if request.path not in HEALTH and not is_our_host(request.headers.get("Host", ""), self.access.hosts):
             raise web.HTTPMisdirectedRequest(
                 text="This is not the host that was asked for. `scrapy console --host NAME` adds a name.\n"
@@ -124,6 +140,9 @@ class Guard:
             return await handler(request)
         session = self.sessions.get(request.cookies.get(COOKIE))
         user = self._known_user(request, session)
+        if session is not None and _name_of(session.user) != _name_of(user):  # a new password, or another user of a proxy
+            self.sessions.end(session)
+            session = None
         is_new = session is None
         if session is None:
             session = self.sessions.new(user)
@@ -146,32 +165,42 @@ class Guard:
         return path == LOGIN or any(path == one or path.startswith(f"{one}/") for one in self.access.public_paths)
 
     def _program(self, request: web.Request) -> User | None:
-        """Return the program that has sent a token. Raises 401 for a wrong one."""
+        """Return the program that has sent a token. Raises 401 for a wrong one, 429 after several of them."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        address = f"token {address_of(request)}"
-        found = self.access.users.check_token(token.strip()) if self.attempts.wait_s(address) == 0 else None
-        if found is None:
-            self.attempts.failed(address)
-            raise web.HTTPUnauthorized(
-                text='{"error": "the token is not known; `scrapy console --token NAME` makes one"}\n',
-                content_type="application/json",
-                headers={"WWW-Authenticate": "Bearer"},
+        token = token.strip()
+        key = limited("token", address_of(request))
+        accepted = (key, sha256(token.encode("utf-8", "replace")).digest())
+        if accepted not in self._accepted and (wait_s := self.attempts.begin(key)) > 0:
+            raise web.HTTPTooManyRequests(
+                text=f"too many tokens from this address were not known: try again in {wait_s:.0f} seconds",
+                headers={"Retry-After": f"{wait_s:.0f}"},
             )
+        found = self.access.users.check_token(token)
+        if found is None:
+            self._accepted.discard(accepted)
+            raise web.HTTPUnauthorized(
+                text="the token is not known; `scrapy console --token NAME` makes one", headers={"WWW-Authenticate": "Bearer"}
+            )
+        if accepted not in self._accepted:
+            self.attempts.take_back(key)
+            if len(self._accepted) >= _MOST_ACCEPTED:
+                self._accepted.clear()
+            self._accepted.add(accepted)
         return found
 
     def _known_user(self, request: web.Request, session: BrowserSession | None) -> User | None:
         access = self.access
-        if access.user_header and is_in(address_of(request), access.proxies):
+        peer = _ip(request.remote or "")
+        if access.user_header and peer is not None and _is_in(peer, access.proxies):
             name = request.headers.get(access.user_header, "")
             return access.users.named(name) if name else None
         if access.is_open:
             return LOCAL
-        if session is None or session.user is None:
+        if session is None or session.user is None or not session.entry:
             return None
-        current = access.users.named(session.user.name)  # its role may have changed
-        return current if access.users.has(current.name) else None
+        return session.user if access.users.entry_of(session.user.name) == session.entry else None
 
 
 def is_our_host(host: str, names: frozenset[str]) -> bool:
@@ -208,32 +237,41 @@ def set_cookie(response: web.StreamResponse, session: BrowserSession, access: Ac
 
 
 def address_of(request: web.Request) -> str:
-    """Return the address that a request comes from."""
-    return request.remote or ""
+    """Return the address that a request comes from, as `Access.client_of` has found it."""
+    client: str = request.get(_CLIENT, "")
+    return client
 
 
-def is_in(address: str, networks: Sequence[Network]) -> bool:
+def limited(what: str, address: str) -> str:
+    """Return the key under which attempts from an address are counted. Of IPv6, it is the network: its owner has all addresses in it."""
+    ip = _ip(address)
+    if isinstance(ip, ipaddress.IPv6Address):
+        address = str(ipaddress.IPv6Network((ip, _OWN_NETWORK), strict=False))
+    return f"{what} {address}"
+
+
+def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an address; IPv4 that is mapped into IPv6, as where both are listened on, as IPv4."""
     try:
-        ip = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
-        return False
+        return None
+    return (ip.ipv4_mapped or ip) if isinstance(ip, ipaddress.IPv6Address) else ip
+
+
+def _is_in(ip: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Sequence[Network]) -> bool:
     return any(ip in network for network in networks)
+
+
+def _name_of(user: User | None) -> str:
+    return "" if user is None else user.name
 
 
 def _ask_for_login(request: web.Request) -> web.Response:
     if request.path.startswith(FOR_PROGRAMS):
-        return web.json_response({"error": "log in, or send a token: Authorization: Bearer ..."}, status=401)
+        return web.json_response({"error": "log in, or send a token: Authorization: Bearer TOKEN"}, status=401)
     target = quote(request.path_qs, safe="") if request.method in _READS else ""
     location = f"{LOGIN}?next={target}" if target else LOGIN
     if request.headers.get("HX-Request"):  # htmx would put the page for the log-in where a part of a page belongs
         return web.Response(status=401, headers={"HX-Redirect": LOGIN})
     return web.Response(status=303, headers={"Location": location})
-
-
-def _add_headers(response: web.StreamResponse, access: Access) -> None:
-    for name, value in _HEADERS.items():
-        if name not in response.headers:
-            response.headers[name] = value
-    if access.is_secure:
-        response.headers["Strict-Transport-Security"] = "max-age=31536000"
-    response.headers["Server"] = "crawlspace"

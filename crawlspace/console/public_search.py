@@ -8,6 +8,7 @@ from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from crawlspace.config.sites import read_sites
+from crawlspace.console.guard import limited
 from crawlspace.console.missing_pages import MissingPages
 from crawlspace.console.routes import Answer, Asked, Done, Route, View
 from crawlspace.console.search import search_page
@@ -76,16 +77,20 @@ class PublicSearch:
     def report(self, asked: Asked) -> Answer:
         """Keep a report about a missing page."""
         paths = self._paths(asked)
-        key = f"report {asked.address}"
-        if self._attempts.wait_s(key) > 0:
-            raise UsageError("Too many reports came from your address; try again later")
-        MissingPages(paths.state_file.parent).add(
-            asked.form.get("url", ""),
-            words=asked.form.get("q", ""),
-            comment=asked.form.get("comment", ""),
-            at=int(asked.console.clock.now()),
-        )
-        self._attempts.failed(key)
+        key = limited("report", asked.address)
+        wait_s = self._attempts.begin(key)
+        if wait_s > 0:
+            raise UsageError(f"Too many reports came from your address: try again in {wait_s:.0f} seconds")
+        try:
+            MissingPages(paths.state_file.parent).add(
+                asked.form.get("url", ""),
+                words=asked.form.get("q", ""),
+                comment=asked.form.get("comment", ""),
+                at=int(asked.console.clock.now()),
+            )
+        except UsageError:
+            self._attempts.take_back(key)
+            raise
         return Done("Thank you: the administrator sees your report.", link(HOME, {"in": paths.name}))
 
     def _paths(self, asked: Asked) -> CollectionPaths:

@@ -29,7 +29,7 @@ from crawlspace.text import quoted
 
 _CACHE_BYTES = 8 * 1024 * 1024
 """Of the stores that pages open: each page reads what it shows, and seldom twice."""
-_SECURE_MOVES = "give it with --set-password NAME, or let a proxy log users in: --user-header NAME --trusted-proxy ADDRESS"
+_SECURE_MOVES = "add one with --set-password NAME, or let a proxy log users in: --user-header NAME --trusted-proxy ADDRESS"
 
 
 def serve(collections: ProjectCollections, users: Users, opts: argparse.Namespace, *, project: Path) -> None:
@@ -40,12 +40,14 @@ def serve(collections: ProjectCollections, users: Users, opts: argparse.Namespac
     console = Console(collections, clock=SystemClock(), project=project)
     address, port = _address(opts.bind)
     tls = _tls(opts.certificate, opts.key)
-    is_local = _is_loopback(address)
     proxies = _networks(opts.trusted_proxy)
-    if bool(opts.user_header) != bool(proxies):
-        raise UsageError("--user-header and --trusted-proxy belong together: the header is believed from that proxy alone")
-    if not is_local and users.is_empty and not opts.user_header:
-        raise ConfigError(f"the console listens on {opts.bind}, beyond this machine, only with users: {_SECURE_MOVES}")
+    if opts.user_header and not proxies:
+        raise UsageError("--user-header needs --trusted-proxy ADDRESS: the header is believed from that proxy alone")
+    beyond = _beyond(opts, address)
+    if beyond and users.is_empty and not opts.user_header:
+        raise ConfigError(
+            f"{beyond}: the console can be reached from other machines, and is served only with users: {_SECURE_MOVES}"
+        )
     console.names()  # a wrong folder is told now
     access = Access(
         users,
@@ -53,7 +55,7 @@ def serve(collections: ProjectCollections, users: Users, opts: argparse.Namespac
         user_header=opts.user_header,
         proxies=proxies,
         is_secure=tls is not None or opts.https,
-        is_local=is_local,
+        is_local=not beyond,
     )
     unknown = [name for name in opts.search if name not in console.names()]
     if unknown or (opts.search_bind and not opts.search):
@@ -138,8 +140,12 @@ def _address(bind: str) -> tuple[str, int]:
         ) from error
 
 
-def _is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address).is_loopback
+def _beyond(opts: argparse.Namespace, address: str) -> str:
+    """Return the options by which the console can be reached from other machines; empty where it cannot."""
+    if not ipaddress.ip_address(address).is_loopback:
+        return f"--bind {opts.bind}"
+    given = {"--https": opts.https, "--host": opts.host, "--trusted-proxy": opts.trusted_proxy}
+    return " and ".join(name for name, value in given.items() if value)
 
 
 def _is_any(address: str) -> bool:

@@ -1,4 +1,4 @@
-"""Sessions of browsers, and how often a password may be tried.
+"""Sessions of browsers, and how often a password or a token may be tried.
 
 A session is a random number in a cookie, and lives in the memory of the console: a restart ends it. Its CSRF token is in every form, and is
 compared before anything is changed.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
@@ -18,10 +19,15 @@ COOKIE = "crawlspace_console"
 LONGEST_S = 12 * 3600
 """A session that has not been used for that long is over."""
 MOST_SESSIONS = 5_000
+"""Sessions of users; and as many of browsers that have not logged in."""
+MOST_OF_USER = 500
+"""Sessions of one user."""
 FREE_ATTEMPTS = 5
-"""Failed log-ins of one user, or from one address, before the next has to wait."""
+"""Failed attempts of one user, or from one address, before the next has to wait."""
 LONGEST_WAIT_S = 15 * 60
 _FIRST_WAIT_S = 10
+FORGOTTEN_S = 4 * LONGEST_WAIT_S
+"""Failures are forgotten after so long without another one."""
 MOST_FAILURES = 10_000
 """Names and addresses whose failures are remembered."""
 
@@ -34,75 +40,107 @@ class BrowserSession:
     csrf: str
     used_at: float
     user: User | None = None
+    entry: str = ""
+    """What `Users.entry_of` had of the user at the log-in: the session ends when that changes."""
     messages: deque[str] = field(default_factory=lambda: deque(maxlen=10))
     """Sentences for the next page."""
 
 
 class BrowserSessions:
-    """The sessions of a console, the least recently used one first."""
+    """The sessions of a console, the least recently used ones first. Those of users have their own room, which no stranger can fill."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._sessions: OrderedDict[str, BrowserSession] = OrderedDict()
+        self._of_users: OrderedDict[str, BrowserSession] = OrderedDict()
+        self._of_strangers: OrderedDict[str, BrowserSession] = OrderedDict()
 
     def get(self, id: str | None) -> BrowserSession | None:
         """Return a session that is not over."""
-        session = None if id is None else self._sessions.get(id)
+        session = None if id is None else self._of_users.get(id) or self._of_strangers.get(id)
         if session is None:
             return None
         now = self._clock.monotonic()
         if now - session.used_at > LONGEST_S:
-            del self._sessions[session.id]
+            self.end(session)
             return None
         session.used_at = now
-        self._sessions.move_to_end(session.id)
+        self._like(session.user).move_to_end(session.id)
         return session
 
-    def new(self, user: User | None = None) -> BrowserSession:
-        """Return a new session. Where there are too many, that which was not used for the longest time ends."""
-        session = BrowserSession(secrets.token_urlsafe(32), secrets.token_urlsafe(32), self._clock.monotonic(), user)
-        self._sessions[session.id] = session
-        while len(self._sessions) > MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+    def new(self, user: User | None = None, *, entry: str = "") -> BrowserSession:
+        """Return a new session. Where there are too many like it, that which was not used for the longest time ends."""
+        session = BrowserSession(secrets.token_urlsafe(32), secrets.token_urlsafe(32), self._clock.monotonic(), user, entry)
+        sessions = self._like(user)
+        sessions[session.id] = session
+        if len(sessions) > MOST_SESSIONS:
+            sessions.popitem(last=False)
+        if user is not None:
+            own = [one for one in sessions.values() if one.user is not None and one.user.name == user.name]
+            if len(own) > MOST_OF_USER:
+                del sessions[own[0].id]
         return session
 
     def end(self, session: BrowserSession) -> None:
-        self._sessions.pop(session.id, None)
+        self._like(session.user).pop(session.id, None)
+
+    def _like(self, user: User | None) -> OrderedDict[str, BrowserSession]:
+        return self._of_strangers if user is None else self._of_users
 
 
 def is_token_of(session: BrowserSession, token: str) -> bool:
-    return hmac.compare_digest(session.csrf.encode(), token.encode())
+    return hmac.compare_digest(session.csrf.encode(), token.encode("utf-8", "replace"))
 
 
 @dataclass(slots=True)
 class _Failures:
     number: int = 0
     until: float = 0.0
+    last_at: float = 0.0
 
 
 class Attempts:
-    """Limits how often a password is tried: after a few failures of a name or an address, each has to wait twice as long as the one before."""
+    """Limits how often a secret is tried: after a few failures of a name or an address, each has to wait twice as long as the one before.
+
+    An attempt counts as failed from its beginning until it has succeeded, so that attempts at the same time are limited, too.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._lock = threading.Lock()
         self._failures: OrderedDict[str, _Failures] = OrderedDict()
 
-    def wait_s(self, *keys: str) -> float:
-        """Return the seconds until the next attempt; 0: now."""
-        now = self._clock.monotonic()
-        return max(0.0, *(self._failures[key].until - now for key in keys if key in self._failures), 0.0)
+    def begin(self, *keys: str) -> float:
+        """Begin an attempt, which counts as a failure of each key; return 0, or the seconds until one may begin: then none has begun."""
+        with self._lock:
+            now = self._clock.monotonic()
+            wait_s = max(0.0, *(self._failures[key].until - now for key in keys if key in self._failures), 0.0)
+            if not wait_s:
+                for key in keys:
+                    self._count(key, now)
+            return wait_s
 
-    def failed(self, *keys: str) -> None:
-        for key in keys:
-            failures = self._failures.setdefault(key, _Failures())
-            self._failures.move_to_end(key)
-            failures.number += 1
-            if failures.number >= FREE_ATTEMPTS:
-                wait = min(_FIRST_WAIT_S * 2.0 ** (failures.number - FREE_ATTEMPTS), LONGEST_WAIT_S)
-                failures.until = self._clock.monotonic() + wait
-        while len(self._failures) > MOST_FAILURES:
-            self._failures.popitem(last=False)
+    def take_back(self, key: str) -> None:
+        """Count an attempt as none, because it has succeeded; the failures before it stay."""
+        with self._lock:
+            failures = self._failures.get(key)
+            if failures is not None:
+                failures.number -= 1
+                failures.until = 0.0
 
-    def succeeded(self, *keys: str) -> None:
-        for key in keys:
+    def forget(self, key: str) -> None:
+        """Forget all failures of a key."""
+        with self._lock:
             self._failures.pop(key, None)
+
+    def _count(self, key: str, now: float) -> None:
+        failures = self._failures.setdefault(key, _Failures())
+        self._failures.move_to_end(key)
+        if now - failures.last_at > FORGOTTEN_S:
+            failures.number = 0
+        failures.number += 1
+        failures.last_at = now
+        if failures.number >= FREE_ATTEMPTS:
+            wait_s = min(_FIRST_WAIT_S * 2.0 ** (failures.number - FREE_ATTEMPTS), LONGEST_WAIT_S)
+            failures.until = now + wait_s
+        if len(self._failures) > MOST_FAILURES:
+            self._failures.popitem(last=False)

@@ -98,9 +98,9 @@ class Users:
                 return User(name, entry.role, is_program=True)
         return None
 
-    def has(self, name: str) -> bool:
-        """Whether a user may log in. Raises ConfigError."""
-        return (_USER, name) in self._current()
+    def entry_of(self, name: str) -> str:
+        """Return the line of a user, which changes with its password and its role; empty if it may not log in. Raises ConfigError."""
+        return str(self._current().get((_USER, name), ""))
 
     def named(self, name: str) -> User:
         """Return a user whom a proxy has logged in: a viewer, if the file does not say otherwise. Raises ConfigError."""

@@ -97,16 +97,6 @@ def test_a_viewer_changes_nothing(demo: Project) -> None:
         assert "ben" in operator.get("/audit-log").words
 
 
-def test_a_removed_user_is_out_at_once(demo: Project) -> None:
-    users = users_of(demo, anna=Role.OPERATOR, ben=Role.VIEWER)
-    with served(demo) as browser:
-        browser.log_in("anna", PASSWORD)
-        users.set_password("anna", PASSWORD, Role.VIEWER)
-        assert "anna (viewer)" in browser.get("/").words
-        users.remove("anna")
-        assert "/login" in browser.get("/").url
-
-
 def test_forms_from_elsewhere_are_refused(demo: Project) -> None:
     with served(demo) as browser:
         token = browser.csrf()

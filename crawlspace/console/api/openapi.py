@@ -15,7 +15,13 @@ from crawlspace.console.api.routes import OPERATIONS
 from crawlspace.console.users import Role
 
 _REF = "#/components/schemas/{name}"
-_ALWAYS = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
+_ALWAYS = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
 _MEANINGS = {
     HTTPStatus.BAD_REQUEST: "A parameter is wrong.",
     HTTPStatus.UNAUTHORIZED: "The token is missing or not known.",
@@ -23,6 +29,7 @@ _MEANINGS = {
     HTTPStatus.NOT_FOUND: "There is no such collection, document or sink.",
     HTTPStatus.CONFLICT: "This is not possible at this moment.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is too large.",
+    HTTPStatus.TOO_MANY_REQUESTS: "Too many tokens from this address were not known.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The configuration, the store or the index has a fault, or does not answer.",
 }
 

@@ -39,13 +39,29 @@ def test_a_password_changes_and_the_role_stays(users: Users) -> None:
     assert users.check_password("anna", "another password") == User("anna", Role.OPERATOR)
 
 
+def test_the_entry_of_a_user_changes_with_password_and_role(users: Users) -> None:
+    entries = [users.entry_of("anna")]
+    for password, role in (
+        (PASSWORD, Role.OPERATOR),
+        (PASSWORD, Role.OPERATOR),
+        ("another password", None),
+        (PASSWORD, Role.VIEWER),
+    ):
+        users.set_password("anna", password, role)
+        entries.append(users.entry_of("anna"))
+    users.set_password("ben", PASSWORD, None)
+    assert users.entry_of("anna") == entries[-1]
+    assert entries[0] == ""
+    assert len(set(entries)) == 5
+
+
 def test_another_process_changes_the_file(users: Users) -> None:
     users.set_password("anna", PASSWORD, None)
     other = Users(users.path)
-    assert other.has("anna")
+    assert other.entry_of("anna")
     other.remove("anna")
     assert users.check_password("anna", PASSWORD) is None
-    assert not users.has("anna")
+    assert not users.entry_of("anna")
 
 
 def test_tokens(users: Users) -> None:
