@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from crawlspace.console import guard
 from crawlspace.console.api.serving import add_api
 from crawlspace.console.console import Console
 from crawlspace.console.content import CONTENT, ContentServer
-from crawlspace.console.guard import FOR_PROGRAMS, LARGEST_FORM, SESSION, USER, Access, Guard, address_of
+from crawlspace.console.guard import FOR_PROGRAMS, HEALTH, LARGEST_FORM, SESSION, USER, Access, Guard, address_of, read_form
 from crawlspace.console.pages import monitoring
 from crawlspace.console.pages.routes import PAGES
 from crawlspace.console.public_search import HOME, PublicSearch
@@ -34,8 +35,7 @@ from crawlspace.console.routes import (
     status_of_error,
 )
 from crawlspace.console.sending import send_lines
-from crawlspace.console.sessions import Attempts, BrowserSessions
-from crawlspace.console.store_metrics import StoreMetrics
+from crawlspace.console.sessions import Attempts, BrowserSession, BrowserSessions
 from crawlspace.console.templates import STATIC, environment
 from crawlspace.console.users import LOCAL, Role, User
 from crawlspace.errors import CrawlspaceError
@@ -52,7 +52,7 @@ def application(console: Console, access: Access, public: Sequence[str] = ()) ->
     search = [] if not public else list(PublicSearch(public, attempts).routes())
     access = replace(access, public_paths=(*access.public_paths, CONTENT))  # it asks for a log-in itself, or for a signed link
     doors = _doors(console, access, attempts, is_public=bool(public))
-    app = _application(console, doors, [*PAGES, *search, *monitoring.routes(StoreMetrics(console))])
+    app = _application(console, doors, [*PAGES, *search, *monitoring.routes(console)])
     login = _Login(console, doors)
     app.router.add_get(guard.LOGIN, login.show)
     app.router.add_post(guard.LOGIN, login.check)
@@ -86,17 +86,26 @@ def _application(console: Console, doors: Guard, routes: Iterable[Route]) -> web
     app.on_response_prepare.append(doors.add_headers)
     app[_COOKED] = environment()
     app.router.add_get("/static/{name}", _static)
+    health = ThreadPoolExecutor(1, thread_name_prefix="health")  # it is free when pages take all other threads
+
+    async def end_health(_: web.Application) -> None:
+        health.shutdown(wait=False)
+
+    app.on_cleanup.append(end_health)
     for route in routes:
-        app.router.add_route(route.method, route.path, _Handler(console, route).answer)
+        handler = _Handler(console, route, health if route.path in HEALTH else None)
+        app.router.add_route(route.method, route.path, handler.answer)
     return app
 
 
 class _Handler:
     """Calls the function of a route in a thread, and sends its answer."""
 
-    def __init__(self, console: Console, route: Route) -> None:
+    def __init__(self, console: Console, route: Route, threads: Executor | None) -> None:
         self._console = console
         self._route = route
+        self._threads = threads
+        """Of the route; None: those of all pages."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         user, role = request.get(USER), self._route.role
@@ -110,13 +119,13 @@ class _Handler:
             name=request.match_info.get("name", ""),
             match=dict(request.match_info),
             query=request.query,
-            form=await _form(request),
+            form=await read_form(request) if self._route.method == "POST" else {},
             accept=request.headers.get("Accept", ""),
         )
         if user is not None and role is not None and self._route.changes:
             answer = await asyncio.to_thread(self._act, asked, user)
         else:
-            answer = await asyncio.to_thread(self._route.function, asked)
+            answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._route.function, asked)
         if isinstance(answer, View):
             return render(request, answer, self._console, name=asked.name)
         if isinstance(answer, Json):
@@ -150,12 +159,6 @@ class _Handler:
             elif isinstance(answer, View) and answer.status >= HTTPStatus.BAD_REQUEST:
                 entry.result = "refused"
         return answer
-
-
-async def _form(request: web.Request) -> Mapping[str, str]:
-    if request.method != "POST":
-        return {}
-    return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
 
 
 def render(request: web.Request, view: View, console: Console, *, name: str = "") -> web.Response:
@@ -200,11 +203,10 @@ async def _errors(request: web.Request, handler: guard.Handler) -> web.StreamRes
     except web.HTTPException as answer:
         if answer.status < HTTPStatus.BAD_REQUEST:
             raise
-        is_ours = answer.text is not None and not answer.text.startswith(
-            f"{answer.status}:"
-        )  # aiohttp's own text is `404: Not Found`
-        sentence = answer.text if is_ours else _SENTENCES.get(answer.status, answer.reason)
-        return _error_page(request, answer.status, sentence or answer.reason, headers=answer.headers)
+        text = answer.text or ""
+        is_of_aiohttp = text.startswith(f"{answer.status}:") or answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        sentence = _SENTENCES.get(answer.status, answer.reason) if is_of_aiohttp or not text else text
+        return _error_page(request, answer.status, sentence, headers=answer.headers)
     except CrawlspaceError as error:
         return _error_page(request, status_of_error(error), str(error))
     except (ConnectionResetError, asyncio.CancelledError):
@@ -221,7 +223,7 @@ async def _errors(request: web.Request, handler: guard.Handler) -> web.StreamRes
 _SENTENCES: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "There is no page at this address.",
     HTTPStatus.METHOD_NOT_ALLOWED: "This address changes something: use the button of its page.",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: f"This is more than {LARGEST_FORM:,} bytes.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: f"This is more than {LARGEST_FORM:,} bytes, or more than 1,000 fields: send less at a time.",
 }
 _KEPT_HEADERS = frozenset({"allow", "www-authenticate", "retry-after"})
 
@@ -277,7 +279,7 @@ class _Login:
         return self._page(request)
 
     async def check(self, request: web.Request) -> web.StreamResponse:
-        form = await _form(request)
+        session, form = _session(request), await read_form(request)
         name, password = form.get("user", ""), form.get("password", "")
         doors, address = self._doors, address_of(request)
         of_user, of_address = f"user {name[:100]}", guard.limited("address", address)
@@ -298,18 +300,25 @@ class _Login:
             return self._page(request, "The name or the password is wrong.", HTTPStatus.UNAUTHORIZED)
         doors.attempts.forget(of_user)
         doors.attempts.take_back(of_address)
-        doors.sessions.end(request[SESSION])  # what was known before the log-in must not be that of the user
+        doors.sessions.end(session)  # what was known before the log-in must not be that of the user
         request[SESSION] = doors.sessions.new(user, entry=entry)
         return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": _own_path(form.get("next", ""))})
 
     async def logout(self, request: web.Request) -> web.StreamResponse:
-        self._doors.sessions.end(request[SESSION])
+        self._doors.sessions.end(_session(request))
         request[SESSION] = self._doors.sessions.new()
         return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": guard.LOGIN})
 
     def _page(self, request: web.Request, error: str = "", status: int = HTTPStatus.OK) -> web.Response:
         view = View("login.html", {"error": error, "next": request.query.get("next", "")}, status)
         return render(request, view, self._console)
+
+
+def _session(request: web.Request) -> BrowserSession:
+    """Return the session of a browser. Raises 403 for a program."""
+    if SESSION not in request:
+        raise web.HTTPForbidden(text="A program does not log in: it sends its token with each request.\n")
+    return request[SESSION]
 
 
 def _own_path(target: str) -> str:

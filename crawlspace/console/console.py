@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import threading
@@ -21,6 +22,8 @@ from crawlspace.errors import ConfigError, CrawlspaceError
 from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.runtime.session.project import ProjectCollections
+
+logger = logging.getLogger(__name__)
 
 LONGEST_DETAIL = 2_000
 """Characters of one value in the audit log."""
@@ -44,7 +47,7 @@ class Console:
         """For what reads a whole collection for a program: one at a time."""
         self.starting = threading.Lock()
         self.processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
-        """Commands other than crawls that were started here, by collection and command; use it with `starting`."""
+        """Commands that were started here last, by collection and command; add to it with `starting`."""
         self.audit_log = AuditLog(self.data_folder / "console-audit.jsonl", clock)
         self.plans = Plans(project, clock)
 
@@ -113,8 +116,12 @@ class AuditLog:
         entry = AuditEntry()
         try:
             yield entry
-        except CrawlspaceError as error:
-            record(f"failed: {error}", {})
+        except BaseException as error:
+            why = str(error) if isinstance(error, CrawlspaceError) else f"{type(error).__name__}; the log of the console has it"
+            try:
+                record(f"failed: {why}", {})
+            except ConfigError:
+                logger.exception("the audit log does not have that %s of %s has failed", action, collection)
             raise
         record(entry.result, entry.details)
 

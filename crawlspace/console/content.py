@@ -21,13 +21,13 @@ from urllib.parse import quote, urlencode
 from aiohttp import web
 
 from crawlspace.admin.url_changes import find_url, read_url
-from crawlspace.archive.members import DamagedRecord
 from crawlspace.archive.reader import StreamedResponse
 from crawlspace.clock import Clock
 from crawlspace.config.sites import read_url_folding
 from crawlspace.console.console import Console
 from crawlspace.console.guard import USER
 from crawlspace.console.routes import NoSuchThing
+from crawlspace.console.sending import cut_by_errors
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.private_files import make_folder
@@ -208,7 +208,7 @@ async def _send(request: web.Request, content: StreamedResponse) -> web.StreamRe
         "Vary": "Accept-Encoding",
         "Cache-Control": "private, no-cache",
         "Content-Disposition": "attachment",
-        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "Content-Security-Policy": "sandbox; default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         "X-Crawlspace-Date": content.date,
     }
     if encoding and encoding != "identity":
@@ -226,17 +226,12 @@ async def _send(request: web.Request, content: StreamedResponse) -> web.StreamRe
         headers["Content-Range"] = f"bytes {first}-{end - 1}/{content.length}"
     response = web.StreamResponse(status=status, headers=headers)
     response.content_length = end - first
-    await response.prepare(request)
-    if request.method != "HEAD":
-        parts = _between(content.parts, first, end)
-        try:
-            while part := await asyncio.to_thread(next, parts, b""):
-                await response.write(part)
-        except DamagedRecord:
-            if request.transport is not None:
-                request.transport.abort()  # the length that was promised does not come: the reader has to notice
-            return response
-    await response.write_eof()
+    parts = _between(content.parts, first, end)
+    with cut_by_errors(request):  # such as a damaged record: the length that was promised does not come
+        await response.prepare(request)
+        while request.method != "HEAD" and (part := await asyncio.to_thread(next, parts, b"")):
+            await response.write(part)
+        await response.write_eof()
     return response
 
 

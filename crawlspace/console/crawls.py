@@ -37,30 +37,36 @@ def is_here(crawler: Crawler) -> bool:
 
 def start(console: Console, paths: CollectionPaths) -> Path:
     """Start a crawl; return the file of its log. Raises NotNow if one runs here already, StoreError if it cannot be started."""
-    running = [one for one in crawlers(paths) if is_here(one)]
-    if running:
-        raise NotNow(f"{paths.name} is being crawled already, by process {running[0].process}")
-    return _begin(console, paths, CRAWL)[0]
+    with console.starting:  # a crawl that has just been started here is not in the store yet
+        begun = _running(console, paths.name, CRAWL)
+        running = [begun.pid] if begun is not None else [one.process for one in crawlers(paths) if is_here(one)]
+        if running:
+            raise NotNow(f"{paths.name} is being crawled already, by process {running[0]}")
+        return _begin(console, paths, CRAWL)
 
 
 def start_command(console: Console, paths: CollectionPaths, command: str, *options: str) -> Path:
     """Start another command on a collection, such as an audit; return the file of its log. Raises NotNow while one runs that was started
     here, and StoreError."""
     with console.starting:
-        running = console.processes.get((paths.name, command))
-        if running is not None and running.poll() is None:
+        running = _running(console, paths.name, command)
+        if running is not None:
             raise NotNow(f"scrapy {command} {paths.name} runs already, as process {running.pid}")
-        log, console.processes[paths.name, command] = _begin(console, paths, command, *options)
-    return log
+        return _begin(console, paths, command, *options)
 
 
 def is_running(console: Console, name: str, command: str) -> bool:
     """Return whether a command runs that was started here."""
-    running = console.processes.get((name, command))
-    return running is not None and running.poll() is None
+    return _running(console, name, command) is not None
 
 
-def _begin(console: Console, paths: CollectionPaths, command: str, *options: str) -> tuple[Path, subprocess.Popen[bytes]]:
+def _running(console: Console, name: str, command: str) -> subprocess.Popen[bytes] | None:
+    process = console.processes.get((name, command))
+    return None if process is None or process.poll() is not None else process
+
+
+def _begin(console: Console, paths: CollectionPaths, command: str, *options: str) -> Path:
+    """Start a process; call it with `console.starting`."""
     folder = console.data_folder / paths.name / "logs"
     log = folder / f"{command}-{int(console.clock.now())}.log"
     try:
@@ -83,19 +89,30 @@ def _begin(console: Console, paths: CollectionPaths, command: str, *options: str
     threading.Thread(
         target=process.wait, name=f"{command} {process.pid}", daemon=True
     ).start()  # else it stays as a zombie when it has ended
-    return log, process
+    console.processes[paths.name, command] = process
+    return log
 
 
 def stop(paths: CollectionPaths) -> list[int]:
-    """Ask the crawls of a collection on this machine to end, as Ctrl-C does; return their processes. Raises NotNow if there are none."""
+    """Ask the crawls of a collection on this machine to end, as Ctrl-C does; return their processes.
+
+    Raises NotNow if there are none, StoreError for one that belongs to another user.
+    """
     found = crawlers(paths)
     here = [one.process for one in found if is_here(one)]
     if not here:
         where = ", ".join(sorted({one.share.host for one in found if one.share is not None}))
         raise NotNow(f"{paths.name} is crawled on {where}: stop it there" if where else f"{paths.name} is not being crawled")
     for process in here:
-        with suppress(ProcessLookupError):
+        try:
             os.kill(process, signal.SIGINT)
+        except ProcessLookupError:
+            pass  # it has ended meanwhile
+        except PermissionError as error:
+            raise StoreError(
+                f"process {process}, which crawls {paths.name}, belongs to another user of this machine: stop it as that user,"
+                f" with `kill -INT {process}`"
+            ) from error
     return here
 
 

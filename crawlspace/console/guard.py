@@ -37,6 +37,7 @@ LARGEST_FORM = 4_000_000
 
 _NOT_OUR_FORM = "This form was not sent by a page of this console, or is too old: load the page again.\n"
 _NO_TOKEN = "A change needs a token, sent as Authorization: Bearer TOKEN; `scrapy console --token NAME` makes one.\n"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _OWN_NETWORK = 64
 """Bits of an IPv6 network that has one owner."""
 _MOST_ACCEPTED = 1_000
@@ -227,9 +228,22 @@ async def is_from_our_page(request: web.Request, session: BrowserSession) -> boo
         return False
     token = request.headers.get(CSRF_HEADER)
     if token is None:
-        value = (await request.post()).get(CSRF_FIELD, "")
-        token = value if isinstance(value, str) else ""
+        token = (await read_form(request)).get(CSRF_FIELD, "") if request.content_type in _FORMS else ""
     return is_token_of(session, token)
+
+
+async def read_form(request: web.Request) -> Mapping[str, str]:
+    """Return the fields of a form. Raises 400 for what is no form, and 413 for a large one."""
+    if request.can_read_body and request.content_type not in _FORMS:
+        raise web.HTTPBadRequest(text=f"This is of type {request.content_type[:100]}: send a form, as {_FORMS[0]}.\n")
+    try:
+        sent = await request.post()
+    except (ValueError, LookupError, web.RequestPayloadError) as error:  # of a charset, a boundary or a content encoding
+        raise web.HTTPBadRequest(text=f"This form cannot be read: send it in UTF-8, as {_FORMS[0]}.\n") from error
+    form = {name: value for name, value in sent.items() if isinstance(value, str)}
+    if any("\0" in text for field in form.items() for text in field):
+        raise web.HTTPBadRequest(text="This form has a character that no text has (NUL): remove it.\n")
+    return form
 
 
 def set_cookie(response: web.StreamResponse, session: BrowserSession, access: Access) -> None:

@@ -60,7 +60,7 @@ def search_page(paths: CollectionPaths, path: str, query: Mapping[str, str], *, 
     if not words:
         return SearchPage("")
     text = query.get("page", "1")
-    number = min(int(text), MOST_PAGES) if text.isascii() and text.isdigit() and int(text) > 0 else 1
+    number = min(int(text), MOST_PAGES) if text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0 else 1
     chosen = {name: query[name] for name in FILTERS if query.get(name)}
     try:
         found = search(

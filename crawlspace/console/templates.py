@@ -105,11 +105,11 @@ def percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:,.1f} %" if whole else "–"
 
 
-def time_of(at: float | None) -> Markup:
-    """A time element in UTC, which console.js shows in the zone of the reader."""
+def time_of(at: float | str | None) -> Markup:
+    """A time element in UTC, which console.js shows in the zone of the reader; a text is as `iso` has made it."""
     if at is None:
         return Markup("–")
-    text = iso(at)
+    text = at if isinstance(at, str) else iso(at)
     return Markup('<time datetime="{}">{} UTC</time>').format(text, f"{text[:10]} {text[11:19]}")
 
 

@@ -191,7 +191,7 @@ def _read(path: Path) -> Iterator[_UserEntry]:
 
 
 def _hash_of(password: str, *, salt: bytes, cost: int = _COST) -> str:
-    key = hashlib.scrypt(password.encode(), salt=salt, n=cost, r=_BLOCK, p=_PARALLEL, maxmem=_MEMORY, dklen=32)
+    key = hashlib.scrypt(password.encode("utf-8", "replace"), salt=salt, n=cost, r=_BLOCK, p=_PARALLEL, maxmem=_MEMORY, dklen=32)
     return f"scrypt:{cost}:{salt.hex()}:{key.hex()}"
 
 
@@ -205,4 +205,4 @@ def _is_password(password: str, stored: str) -> bool:
 
 
 def _token_hash(token: str) -> str:
-    return f"sha256:{hashlib.sha256(token.encode()).hexdigest()}"
+    return f"sha256:{hashlib.sha256(token.encode('utf-8', 'replace')).hexdigest()}"

@@ -165,3 +165,29 @@ def test_times_are_shown_in_the_zone_of_the_reader(crawled: tuple[str, str]) -> 
         times.first.wait_for()
         assert "UTC" not in times.first.inner_text()
         assert "UTC" in (times.first.get_attribute("title") or "")
+
+
+COUNT_PLOTS = """() => {
+    const Plot = uPlot;
+    window.plots = 0;
+    window.uPlot = Object.assign(function (...given) {
+        const plot = new Plot(...given), destroy = plot.destroy;
+        window.plots += 1;
+        plot.destroy = () => { window.plots -= 1; destroy.call(plot); };
+        return plot;
+    }, Plot);
+}"""
+SWAP = "() => htmx.ajax('GET', location.pathname, {target: '#live', select: '#live', swap: 'outerHTML'})"
+
+
+def test_plots_end_with_the_part_of_the_page_that_has_them(crawled: tuple[str, str]) -> None:
+    base, _ = crawled
+    with browsing(base) as watched:
+        watched.open("/c/demo/")
+        watched.page.evaluate(COUNT_PLOTS)
+        for _ in range(3):
+            watched.page.evaluate(SWAP)
+            watched.page.wait_for_selector("#live .u-wrap")
+            shown = watched.page.locator("figure.plot .u-wrap").count()
+            assert shown
+            assert watched.page.evaluate("window.plots") == shown

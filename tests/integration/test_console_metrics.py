@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Semaphore, current_thread
 
 import pytest
+from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
-from crawlspace.clock import FakeClock
+from crawlspace.clock import FakeClock, SystemClock
 from crawlspace.console.guard import Access
 from crawlspace.console.users import Role, Users
 from crawlspace.model import Held, Source
 from crawlspace.runtime.monitoring.metrics import OF_CRAWL, OF_STORES
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.conftest import MakeProject, Project
-from tests.consoles import Got, served
+from tests.consoles import Browser, Got, served
 from tests.contract.conftest import NOW, new
 from tests.integration.stored import FAST, collection, opened, shared
 from tests.integration.test_crawl_metrics import samples
@@ -229,3 +233,55 @@ def test_a_folder_that_is_not_there_is_not_ready(demo: Project) -> None:
         demo.collections.rename(demo.folder / "moved")
         assert browser.get("/ready").status == 503
         assert browser.get("/metrics").status == 503
+
+
+class WaitingClock(SystemClock):
+    """Waits on the threads of pages, which read metrics by it, until it is released."""
+
+    def __init__(self) -> None:
+        self.asked, self.released = Event(), Event()
+
+    def monotonic(self) -> float:
+        if current_thread().name.startswith("asyncio"):
+            self.asked.set()
+            self.released.wait()
+        return super().monotonic()
+
+
+def test_ready_does_not_wait_for_metrics(demo: Project) -> None:
+    clock = WaitingClock()
+    with served(demo, clock=clock) as browser, ThreadPoolExecutor(1) as pool:
+        metrics = pool.submit(browser.get, "/metrics")
+        try:
+            clock.asked.wait()
+            assert Browser(browser.base).get("/ready").status == 200
+        finally:
+            clock.released.set()
+        assert metrics.result().status == 200
+
+
+def test_ready_does_not_wait_for_pages(demo: Project) -> None:
+    threads, many = min(32, (os.cpu_count() or 1) + 4), 40
+    begun, over = Semaphore(0), Event()
+
+    def block() -> None:
+        begun.release()
+        over.wait()
+
+    async def page(_: web.Request) -> web.Response:
+        await asyncio.to_thread(block)
+        return web.Response()
+
+    def add_slow(app: web.Application) -> None:
+        app.router.add_get("/slow", page)
+
+    with served(demo, add=add_slow) as browser, ThreadPoolExecutor(many) as pool:
+        slow = [pool.submit(Browser(browser.base).get, "/slow") for _ in range(many)]
+        try:
+            for _ in range(threads):
+                begun.acquire()
+            for path in ("/ready", "/live"):
+                assert browser.get(path).status == 200
+        finally:
+            over.set()
+        assert {one.result().status for one in slow} == {200}

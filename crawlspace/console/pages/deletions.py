@@ -90,7 +90,7 @@ def discard(asked: Asked) -> Done:
 
 def _decide(asked: Asked, *, approved: bool) -> Done:
     number = asked.form.get("number", "")
-    if not number.isascii() or not number.isdigit():
+    if not (number.isascii() and number.isdigit() and len(number) < 20):
         raise UsageError("the number of the deletions is missing: load the page again")
     clock = asked.console.clock
     done = decide(

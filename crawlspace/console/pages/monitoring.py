@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from crawlspace.console.console import Console
 from crawlspace.console.routes import Asked, Route, Routes, Text, page
 from crawlspace.console.store_metrics import MOST_HOSTS, StoreMetrics
 from crawlspace.errors import UsageError
 
 
-def routes(metrics: StoreMetrics) -> Routes:
+def routes(console: Console) -> Routes:
     """Return `/metrics`, for users and programs, and `/live` and `/ready`, for everybody."""
+    metrics, readiness = StoreMetrics(console), StoreMetrics(console)  # /ready does not wait while the metrics are read
 
     def show(asked: Asked) -> Text:
         hosts = [host for host in asked.query.get("host", "").lower().split(",") if host]
@@ -20,7 +22,7 @@ def routes(metrics: StoreMetrics) -> Routes:
         return Text(shown.body, shown.content_type)
 
     def ready(_: Asked) -> Text:
-        fault = metrics.fault()
+        fault = readiness.fault()
         return Text(f"not ready: {fault}\n".encode(), status=HTTPStatus.SERVICE_UNAVAILABLE) if fault else Text(b"ready\n")
 
     return (page("/metrics", show), *health_routes(), Route("GET", "/ready", ready, role=None))

@@ -129,6 +129,10 @@
   document.addEventListener("htmx:beforeSwap", (event) => {
     opened = [...event.target.querySelectorAll("details[open][id]")].map((one) => one.id);
   });
+  document.addEventListener("htmx:beforeCleanupElement", (event) => {
+    plots.get(event.target)?.destroy(); // else its listeners keep what is replaced
+    plots.delete(event.target);
+  });
   document.addEventListener("htmx:afterSettle", (event) => {
     for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
     begin(event.target.isConnected ? event.target : document);
