@@ -86,11 +86,17 @@ def started(project: Path, start: PlanStart) -> subprocess.Popen[bytes]:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,  # Ctrl-C is for the server, which ends this process
         )
-        assert process.stdin is not None
+    except OSError as error:
+        raise StoreError(f"the plan cannot be worked out: {error.strerror}") from error
+    assert process.stdin is not None
+    try:
         with process.stdin as stream:
             stream.write(msgspec.json.encode(start))
     except OSError as error:
-        raise StoreError(f"the plan cannot be worked out: {error.strerror}") from error
+        process.kill()
+        with process:  # its output is closed, and it is waited for
+            pass
+        raise StoreError(f"the plan cannot be worked out, because its process has ended: {error.strerror}") from error
     return process
 
 

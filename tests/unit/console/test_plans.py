@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from crawlspace.clock import FakeClock
+from crawlspace.clock import FakeClock, SystemClock
 from crawlspace.console.plans import PATIENCE_S, Plans
-from crawlspace.errors import UsageError
-from crawlspace.runtime.planning.plan_process import PlanStart
+from crawlspace.errors import StoreError, UsageError
+from crawlspace.runtime.planning.plan_process import PlanStart, started
 from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project
 from tests.notifications import LONGEST_WAIT_S
@@ -69,6 +72,7 @@ def test_nobody_waits(demo: Project) -> None:
     clock.advance(PATIENCE_S - 1)
     plans.get(behind.id, collection="quick")
     clock.advance(2)
+    plans.get(behind.id, collection="quick")
     assert slow.ended.wait(LONGEST_WAIT_S)
     assert "nobody has waited" in slow.error
     assert behind.ended.wait(LONGEST_WAIT_S)
@@ -91,3 +95,31 @@ def test_a_fault_of_the_collection_is_the_answer(demo: Project) -> None:
     plan = Plans(ROOT, FakeClock()).begin("anna", start_of(demo, "quick", "bm8gcnVsZQo="))  # "no rule"
     assert plan.ended.wait(LONGEST_WAIT_S)
     assert "crawl.rules:1:1" in plan.error
+
+
+def test_a_reader_who_never_asks_again_has_left(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other request tells the console so."""
+    monkeypatch.setattr("crawlspace.console.plans.PATIENCE_S", 0.2)
+    plan = Plans(ROOT, SystemClock()).begin("anna", start_of(demo, "slow"))
+    assert plan.ended.wait(LONGEST_WAIT_S)
+    assert (plan.found, "nobody has waited" in plan.error) == (None, True)
+
+
+def test_a_process_that_cannot_be_told_what_to_plan_is_ended(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+
+    class Deaf(subprocess.Popen[bytes]):
+        """A process that reads nothing and ends at once."""
+
+        def __init__(self, _: object, **options: Any) -> None:
+            super().__init__(
+                [sys.executable, "-c", "import os, time\nos.close(0)\nprint(flush=True)\ntime.sleep(3600)"], **options
+            )
+            assert self.stdout is not None
+            self.stdout.readline()
+            begun.append(self)
+
+    monkeypatch.setattr("crawlspace.runtime.planning.plan_process.subprocess.Popen", Deaf)
+    with pytest.raises(StoreError, match="its process has ended"):
+        started(ROOT, start_of(demo, "quick", "eHh4" * 100_000))
+    assert begun[0].returncode is not None
