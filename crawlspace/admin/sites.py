@@ -274,19 +274,15 @@ class SiteList:
         )
 
     def _login_wait(self, site: str) -> str:
-        access = self._settings(site).access
+        access = self._collection.sites.at(site).access
         if access is None:
             return ""
         if access.pattern not in self._login_waits:
             self._login_waits[access.pattern] = why_urls_wait(self._store, access.pattern, now=self._now)
         return self._login_waits[access.pattern]
 
-    def _settings(self, site: str) -> SiteSettings:
-        host, _, port = site.rpartition(":")
-        return self._collection.sites.of(host, int(port))
-
     def _details(self, state: SiteState, waiting: WaitingUrls) -> SiteDetails:
-        site, settings = state.site, self._settings(state.site)
+        site, settings = state.site, self._collection.sites.at(state.site)
         if self._learned is None:
             self._learned = learned_rendering(self._store) if self._collection.renders else LearnedRendering()
         roots = {f"{scheme}://{_netloc(site, scheme)}/" for scheme in DEFAULT_PORTS}

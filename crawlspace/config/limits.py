@@ -73,9 +73,9 @@ def _name(word: str) -> str:
     return word.strip().lstrip(".").lower()
 
 
-def read_mime_types(types: Iterable[str], settings: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the types that are taken: these, and those of the converters of a collection. Raises SettingError."""
-    return tuple(dict.fromkeys([*map(str.lower, types), *read_converters(settings.get(CONVERTERS))]))
+def with_converted(types: Iterable[str], converters: Iterable[str]) -> tuple[str, ...]:
+    """Return the types that are taken: these, and those of the converters of a collection."""
+    return tuple(dict.fromkeys([*map(str.lower, types), *converters]))
 
 
 def read_limits(settings: Mapping[str, object]) -> Limits:
@@ -86,7 +86,7 @@ def read_limits(settings: Mapping[str, object]) -> Limits:
         max_url_length=bounds.URLLENGTH_LIMIT,
         follow_query_strings=limits.CRAWLSPACE_FOLLOW_QUERY_STRINGS,
         exclude_extensions=read_extensions(settings).excluded,
-        mime_types=read_mime_types(limits.CRAWLSPACE_MIME_TYPES, settings),
+        mime_types=with_converted(limits.CRAWLSPACE_MIME_TYPES, read_converters(settings.get(CONVERTERS))),
         max_path_depth=limits.CRAWLSPACE_MAX_PATH_DEPTH,
         max_link_depth=bounds.DEPTH_LIMIT or None,
         follow_offsite_links=limits.CRAWLSPACE_FOLLOW_OFFSITE_LINKS,

@@ -11,7 +11,8 @@ from cssselect import HTMLTranslator, SelectorError
 
 from crawlspace.config.access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.access import BrowserLogin, SiteAccess, read_site_access
-from crawlspace.config.limits import EXTENSIONS, ExtensionChoice, read_extensions, read_limits, read_mime_types
+from crawlspace.config.content import CONVERTERS, read_converters
+from crawlspace.config.limits import EXTENSIONS, ExtensionChoice, read_extensions, read_limits, with_converted
 from crawlspace.config.proxies import NoProxy, Proxy, read_no_proxy, read_proxy
 from crawlspace.config.sentences import read
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
@@ -333,8 +334,7 @@ class _Defaults:
     zone: tzinfo | None
     timetable: Timetable | None
     refresh: LifecycleSection
-    settings: Mapping[str, object]
-    """All of the collection."""
+    converters: Mapping[str, str]
 
 
 def read_sites(settings: Mapping[str, object]) -> SiteTable:
@@ -352,7 +352,7 @@ def read_sites(settings: Mapping[str, object]) -> SiteTable:
         zone,
         read_timetable(VARIABLE_DELAY, of_sites.CRAWLSPACE_VARIABLE_DELAY, zone=zone),
         read(LifecycleSection, settings),
-        settings,
+        read_converters(settings.get(CONVERTERS)),
     )
     default = _read_site(defaults, {}, {})
     patterns = table(NAME, settings.get(NAME), example='{"sales.example.com": {"delay": 2}}')
@@ -438,7 +438,7 @@ def _read_site(defaults: _Defaults, own: Mapping[str, object], places: Mapping[s
             max_urls_per_host=space.CRAWLSPACE_MAX_URLS_PER_HOST,
             follow_query_strings=space.CRAWLSPACE_FOLLOW_QUERY_STRINGS,
             exclude_extensions=defaults.limits.exclude_extensions if extensions is None else extensions.excluded,
-            mime_types=read_mime_types(space.CRAWLSPACE_MIME_TYPES, defaults.settings),
+            mime_types=with_converted(space.CRAWLSPACE_MIME_TYPES, defaults.converters),
         ),
         urls=_url_options(
             read(SpellingsSection, own, places=places, default=defaults.spellings),

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
-from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 PREFIX = "crawlspace_"
@@ -113,10 +112,8 @@ def exposition(families: Sequence[Family], accept: str) -> Exposition:
     """Return metrics in the format that the header Accept asks for: that of OpenMetrics or of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(families))
-    if "application/openmetrics-text" in accept:
-        text = openmetrics.generate_latest(registry, version="1.0.0")
-        return Exposition(text, "application/openmetrics-text; version=1.0.0; charset=utf-8")
-    return Exposition(generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4)
+    encode, content_type = choose_encoder(accept)
+    return Exposition(encode(registry), content_type)
 
 
 def histogram(
