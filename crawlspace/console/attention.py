@@ -19,7 +19,7 @@ class Notice:
     is_fault: bool = False
 
 
-def notices(status: CollectionStatus, *, rules_changed: bool | None) -> Iterator[Notice]:
+def notices(status: CollectionStatus) -> Iterator[Notice]:
     """Yield what needs attention in a collection, faults first."""
     numbers = status.numbers
     home = f"/c/{quote(numbers.collection, safe='')}"
@@ -42,7 +42,7 @@ def notices(status: CollectionStatus, *, rules_changed: bool | None) -> Iterator
     held = sum(numbers.held.values())
     if held:
         yield Notice(f"{counted(held, 'deletion waits', 'deletions wait')} for a decision", f"{home}/deletions")
-    if rules_changed:
+    if status.rules_changed:
         yield Notice("The rules have changed and are not applied yet", f"{home}/rules/plan")
     for site in status.wanted:
         yield Notice(f"{printable(site)} asks for a log-in that the settings do not have", f"{home}/sites")

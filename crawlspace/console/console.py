@@ -42,8 +42,8 @@ class Console:
         self.snapshots = Snapshots(clock)
         self.comparisons = Comparisons(clock)
         self.passes = threading.Semaphore(1)
-        """Of requests that read the links of all pages."""
-        self.long_work = threading.Semaphore()
+        """For what reads the links of all pages: one request at a time."""
+        self.long_work = threading.Semaphore(1)
         """For what reads a whole collection for a program: one at a time."""
         self.starting = threading.Lock()
         self.processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}

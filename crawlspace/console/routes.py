@@ -7,15 +7,19 @@ A page is a function that takes an `Asked` and returns one of the answers below.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from threading import Semaphore
 from typing import TypeAlias
 
 from aiohttp import web
 
+from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.console.console import Console
 from crawlspace.console.users import Role, User
 from crawlspace.errors import CrawlspaceError, UnknownCollection, UsageError
+from crawlspace.runtime.session.paths import OpenStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,10 @@ class Asked:
     accept: str = ""
     """The header Accept."""
 
+    def changes(self, opened: OpenStore) -> UrlChanges:
+        """Return what changes the URLs of a store."""
+        return UrlChanges(opened.store, clock=self.console.clock, crawled=bool(opened.crawlers()))
+
     def page_number(self) -> int:
         """Return the number of the page of a long table, from 1 on. Raises UsageError."""
         return self.number("page", default=1, low=1)
@@ -114,6 +122,17 @@ class NoSuchThing(UsageError):
 
 class NotNow(UsageError):
     """The state of the collection does not allow it, such as the start of a crawl that runs (409)."""
+
+
+@contextmanager
+def alone(permit: Semaphore, what: str) -> Iterator[None]:
+    """Let one request at a time do what takes long. Raises NotNow while another one does it."""
+    if not permit.acquire(blocking=False):
+        raise NotNow(f"{what} for somebody else, one at a time: try again in a moment")
+    try:
+        yield
+    finally:
+        permit.release()
 
 
 def status_of_error(error: CrawlspaceError) -> HTTPStatus:

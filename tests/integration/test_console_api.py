@@ -109,6 +109,21 @@ def test_urls_are_filtered_and_come_in_pages(project: MakeProject) -> None:
         assert rows[0]["referrers"] == [api.start]
 
 
+def test_one_request_at_a_time_reads_all_links(project: MakeProject) -> None:
+    with crawled(project) as api:
+        console, path = api.browser.console, f"{BASE}/collections/demo/urls?with_referrers=true"
+        assert console is not None
+        with console.passes:
+            code, error = failure(api.browser.get(path), f"{DEMO}/urls")
+            shown = api.browser.get(f"/c/demo/url?show=in&url={quote(api.start)}")
+            assert len(api.browser.get(path.partition("?")[0]).text.splitlines()) == 3, "which reads no links"
+        sentence = "the links of all pages are being read for somebody else, one at a time: try again in a moment"
+        assert (code, error) == (409, sentence)
+        assert (shown.status, sentence in shown.words) == (409, True)
+        assert api.browser.get(path).status == 200
+        assert api.browser.get(path).status == 200, "it is free again"
+
+
 def test_documents_as_json_and_markdown(project: MakeProject) -> None:
     with crawled(project) as api:
         leave = f"{api.start}a"

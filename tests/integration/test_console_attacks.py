@@ -222,8 +222,8 @@ def test_no_form_from_elsewhere_changes_anything(demo: Project) -> None:
 
 # --- pages made of scripts -----------------------------------------------------------------------------------------
 
-EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}{% raw %}</style>*{background:url(//evil.example)}\"'><b>"
-PATHS = ("/%3Cscript%3Ealert(1)%3C/script%3E", "/{{7*7}}", "/'onmouseover='alert(1)", '/"><b>x', "/}body{background:url(x)}")
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>{{1234567*7654321}}{% raw %}</style>*{background:url(//evil.example)}\"'><b>"
+PATHS = ("/%3Cscript%3Ealert(1)%3C/script%3E", "/{{1234567*7654321}}", "/'onmouseover='alert(1)", '/"><b>x', "/}body{background:url(x)}")
 SHOWN = (
     "/",
     "/audit-log",
@@ -298,7 +298,7 @@ def test_nothing_that_comes_from_elsewhere_is_markup(project: MakeProject) -> No
             for markup in ("<script>alert", "<img src=x", "<b>", "</style>", "evil.example)}<"):
                 assert markup not in got.text, (path, markup)
             assert "'onmouseover" not in got.text or "/stored" in path, (path, "where attributes end with an apostrophe")
-            assert "49" not in got.words.replace(start.split(":")[2].strip("/"), ""), (path, "a template was run")
+            assert str(1234567 * 7654321) not in got.text, (path, "a template was run")
 
 
 def text_of_robots() -> Answer:

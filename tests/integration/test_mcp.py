@@ -125,6 +125,26 @@ def test_a_shared_index_shows_documents_of_the_named_collection_alone(project: M
             tools.fetch(f"demo/{other.url('/')}")
 
 
+def test_the_best_of_each_collection_come_first(project: MakeProject) -> None:
+    def site(name: str, many: int) -> Site:
+        pages = {f"/{n}": page(f"{name} {n}", text=" ".join(["pump"] * (many - n))) for n in range(many)}
+        return Site({"/": page("Home", links=list(pages)), **pages, "/robots.txt": status(404)})
+
+    with serve(site("A", 4)) as one, serve(site("B", 2)) as other:
+        made = project({})
+        for name, server in (("a", one), ("b", other), ("empty", None)):
+            files = collection("http://127.0.0.1:9/" if server is None else server.url("/"))
+            made.write({f"{name}/{file.partition('/')[2]}": text for file, text in files.items()})
+            made.crawl(name)
+    tools = AssistantTools(ProjectCollections(console_settings(made)), ["a", "b", "empty"], SystemClock())
+    found = tools.search("pump")
+    assert [hit.collection for hit in found.results] == ["a", "b", "a", "b", "a", "a"]
+    ranked = {name: [hit.url for hit in tools.search("pump", collection=name).results] for name in ("a", "b")}
+    for name, urls in ranked.items():
+        assert [hit.url for hit in found.results if hit.collection == name] == urls
+    assert found.total == 6
+
+
 def test_what_scrapy_mcp_needs(project: MakeProject) -> None:
     made = project(collection("http://127.0.0.1:9/"))
     for args, exit_status, sentence in (((), 2, "name the collections"), (("nope",), 2, "there is no collection 'nope'")):

@@ -185,6 +185,28 @@ class PauseRow(Struct):
     reason: str
 
 
+class SlowSiteRow(Struct):
+    """A site whose fetches take long."""
+
+    site: str
+    fetches: int
+    mean_s: float
+
+
+class RunningRow(Struct):
+    """The run that crawls now."""
+
+    run: int
+    began: Time
+    fetched: int
+    per_second: Annotated[float, Meta(description="fetches per second in the last minute")]
+    outcomes: ByKind
+    status: Annotated[ByKind, Meta(description="fetches by status code")]
+    p50_s: float | None
+    p95_s: float | None
+    slowest: Sequence[SlowSiteRow]
+
+
 class StatusAnswer(Struct):
     """A collection in numbers, as `scrapy status --json`."""
 
@@ -209,6 +231,7 @@ class StatusAnswer(Struct):
     waiting_logins: Sequence[WaitingLoginRow]
     sessions: Sequence[SessionRow]
     wanted_logins: Mapping[str, Sequence[str]]
+    run: RunningRow | None
     workers: Sequence[WorkerRow] | UnsetType = UNSET
     rendering: RenderingNumbers | UnsetType = UNSET
 

@@ -1,16 +1,16 @@
-"""What changes a collection by the JSON interface, and what takes long: each function calls the use-case of the matter."""
+"""What changes a collection by the JSON interface, and what takes long. Each function calls the use-case of its command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
-from crawlspace.admin.url_changes import Selection, UrlChanges, read_prefix, read_url
+from crawlspace.admin.url_changes import Selection, read_prefix, read_url
 from crawlspace.console import crawls
 from crawlspace.console.api import answers as to
 from crawlspace.console.api import parameters as of
 from crawlspace.console.api.answers import answered
-from crawlspace.console.routes import Asked, NotNow
+from crawlspace.console.routes import Asked, NotNow, alone
 from crawlspace.errors import UsageError
 from crawlspace.runtime.planning.rule_plan import rule_plan
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
@@ -35,7 +35,7 @@ def recrawl_urls(asked: Asked, body: of.RecrawlBody) -> to.DueAnswer:
     paths = asked.console.paths(asked.name)
     urls = [read_url(text) for text in body.urls]
     with _crawled(paths, changes=True) as opened:
-        done = recrawl(paths, opened, _changes(asked, opened), urls, selection if is_selection else None)
+        done = recrawl(paths, opened, asked.changes(opened), urls, selection if is_selection else None)
     return _due(done)
 
 
@@ -45,7 +45,7 @@ def add_urls(asked: Asked, body: of.AddBody) -> to.DueAnswer:
     urls = [read_url(text) for text in body.urls]
     asked.console.collection(paths)  # a store is made for a collection that can be crawled alone
     with paths.store.filling() as opened:
-        done = enter(paths, opened, _changes(asked, opened), urls, with_folders=body.site)
+        done = enter(paths, opened, asked.changes(opened), urls, with_folders=body.site)
     return _due(done)
 
 
@@ -57,10 +57,6 @@ def _due(done: Recrawled) -> to.DueAnswer:
         refused=done.refused,
         notes=list(done.made.of_the_rest()),
     )
-
-
-def _changes(asked: Asked, opened: OpenStore) -> UrlChanges:
-    return UrlChanges(opened.store, clock=asked.console.clock, crawled=bool(opened.crawlers()))
 
 
 def start_crawl(asked: Asked, _: of.NoParameters) -> to.CrawlAnswer:
@@ -104,12 +100,6 @@ def _crawled(paths: CollectionPaths, *, changes: bool) -> Iterator[OpenStore]:
         yield opened
 
 
-@contextmanager
-def _long_work(asked: Asked) -> Iterator[None]:
-    """Let one request at a time do what reads a whole collection. Raises NotNow."""
-    if not asked.console.long_work.acquire(blocking=False):
-        raise NotNow("another plan or audit is being worked out, and there is one at a time: ask again later")
-    try:
-        yield
-    finally:
-        asked.console.long_work.release()
+def _long_work(asked: Asked) -> AbstractContextManager[None]:
+    """Let one request at a time read a whole collection. Raises NotNow."""
+    return alone(asked.console.long_work, "a plan or an audit is being worked out")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from crawlspace.admin.site_report import SiteReport
-from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import iso
 from crawlspace.console.api import answers as to
 from crawlspace.console.api import parameters as of
@@ -49,14 +48,13 @@ def discard(asked: Asked, body: of.DecisionBody) -> to.DecidedAnswer:
 
 
 def _decided(asked: Asked, body: of.DecisionBody, *, approve: bool) -> to.DecidedAnswer:
-    clock = asked.console.clock
     try:
         done = decide(
             asked.console.paths(asked.name),
             _selection(body.reason, body.host),
             approve=approve,
-            clock=clock,
-            changes_of=lambda opened: UrlChanges(opened.store, clock=clock, crawled=bool(opened.crawlers())),
+            clock=asked.console.clock,
+            changes_of=asked.changes,
         )
     except NothingHeld as error:
         raise NotNow(str(error)) from error

@@ -1,4 +1,4 @@
-"""What the JSON interface answers without changing anything: each function calls the use-case of the matter."""
+"""What the JSON interface answers without changing anything. Each function calls the use-case of its command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crawlspace.console.api import parameters as of
 from crawlspace.console.api.answers import answered
 from crawlspace.console.api.operations import Lines
 from crawlspace.console.pages.collections import looked_up
-from crawlspace.console.routes import Asked, NoSuchThing
+from crawlspace.console.routes import Asked, NoSuchThing, alone
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.runtime.lookups.url_listing import UrlFilter, listed_urls
 from crawlspace.runtime.session.collection_status import collection_status
@@ -87,10 +87,10 @@ def urls(asked: Asked, query: of.UrlsQuery) -> Lines:
         orphaned=query.orphaned,
         not_archived=query.not_archived,
     )
-    return Lines(_lines_of_urls(paths, selected, query))
+    return Lines(_lines_of_urls(asked, paths, selected, query))
 
 
-def _lines_of_urls(paths: CollectionPaths, selected: UrlFilter, query: of.UrlsQuery) -> Iterator[str]:
+def _lines_of_urls(asked: Asked, paths: CollectionPaths, selected: UrlFilter, query: of.UrlsQuery) -> Iterator[str]:
     with paths.store.reading() as opened:
         if opened is None:
             return
@@ -102,8 +102,9 @@ def _lines_of_urls(paths: CollectionPaths, selected: UrlFilter, query: of.UrlsQu
             after = state.id
         found = islice(listed_urls(paths, opened, selected, by_url=query.sorted, after=after), query.limit)
         if query.with_referrers:
-            for known, referring in with_referrers(found, opened.store, most=REFERRERS):
-                yield _line(known, referring.as_json())
+            with alone(asked.console.passes, "the links of all pages are being read"):
+                for known, referring in with_referrers(found, opened.store, most=REFERRERS):
+                    yield _line(known, referring.as_json())
         else:
             for known in found:
                 yield _line(known, {})

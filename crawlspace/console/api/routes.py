@@ -39,6 +39,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answers=to.UrlRow,
         summary="List the known URLs, a JSON object a line",
         media=(LINES,),
+        errors=_CONFLICT,
     ),
     reads(
         f"{_OF_ONE}/explain",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import zip_longest
 from typing import Annotated
 
 from pydantic import Field
@@ -19,7 +20,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.document import Document
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.index.orders import part_url
-from crawlspace.index.search import read_filter
+from crawlspace.index.search import Hit, read_filter
 from crawlspace.runtime.components.explanation_text import decision_lines, known_lines
 from crawlspace.runtime.lookups.documents import stored_document
 from crawlspace.runtime.session.paths import CollectionPaths
@@ -148,8 +149,11 @@ class AssistantTools:
             Field(description="conditions such as language=de, host=www.example.com, type=pdf, modified=2026-01-01.."),
         ] = None,
     ) -> Passages:
-        """Search in the text of crawled web pages and files, best matches first. Read a result as a whole with `fetch` and its id."""
-        results: list[Passage] = []
+        """Search in the text of crawled web pages and files, best matches first; of several collections, the best of each, then the second best.
+
+        Read a result as a whole with `fetch` and its id.
+        """
+        found_in: list[list[Passage]] = []
         total, notes = 0, list[str]()
         conditions = [read_filter(written) for written in filters or ()]
         for name in self._chosen(collection):
@@ -163,13 +167,9 @@ class AssistantTools:
                 notes.append(f"{name}: {error}")
                 continue
             total += found.total
-            for hit in found.hits:
-                parts = [
-                    PassagePart(part.key, part.url, list(part.headings), without_marks(part.snippet)[0]) for part in hit.parts
-                ]
-                snippet = without_marks(hit.snippet)[0]
-                results.append(Passage(f"{name}/{hit.url}", name, hit.title, hit.url, snippet, hit.language, parts))
-        return Passages(results, total, notes)
+            found_in.append([_passage(name, hit) for hit in found.hits])
+        by_rank = zip_longest(*found_in)  # scores of different indexes cannot be compared
+        return Passages([one for rank in by_rank for one in rank if one is not None], total, notes)
 
     def fetch(
         self,
@@ -238,6 +238,11 @@ class AssistantTools:
             None if decision.rule is None else str(decision.rule),
             "\n".join((*decision_lines(answer), *known_lines(answer))),
         )
+
+
+def _passage(name: str, hit: Hit) -> Passage:
+    parts = [PassagePart(part.key, part.url, list(part.headings), without_marks(part.snippet)[0]) for part in hit.parts]
+    return Passage(f"{name}/{hit.url}", name, hit.title, hit.url, without_marks(hit.snippet)[0], hit.language, parts)
 
 
 def _part_of(document: Document, key: str) -> str:

@@ -12,7 +12,8 @@ from crawlspace.console.routes import Asked, Done, Routes, View, action, page
 from crawlspace.console.templates import link
 from crawlspace.console.users import Role
 from crawlspace.errors import CrawlspaceError
-from crawlspace.runtime.session.collection_status import CollectionStatus, collection_status, rules_changed
+from crawlspace.runtime.session.collection_status import CollectionStatus, status_of
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
 
 AUDIT_ENTRIES = 200
 
@@ -50,12 +51,14 @@ class CollectionView(NamedTuple):
 def looked_up(console: Console, name: str) -> CollectionView:
     """Read the state of a collection. Raises CrawlspaceError."""
     paths = console.paths(name)
-    status = collection_status(paths)
-    has_changed = None
-    if status.was_crawled:
-        with paths.store.reading() as opened:
-            has_changed = None if opened is None else rules_changed(paths, opened.store)
-    return CollectionView(status, list(notices(status, rules_changed=has_changed)))
+    with paths.store.reading() as opened:
+        return view_of(paths, opened)
+
+
+def view_of(paths: CollectionPaths, opened: OpenStore | None) -> CollectionView:
+    """Return the state of a collection whose store is open. Raises CrawlspaceError."""
+    status = status_of(paths, opened, with_rules=True)
+    return CollectionView(status, list(notices(status)))
 
 
 def start(asked: Asked) -> Done:

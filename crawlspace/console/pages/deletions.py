@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.console.routes import Asked, Done, Routes, View, action, page
 from crawlspace.console.templates import link, path_part
 from crawlspace.errors import UsageError
@@ -92,13 +91,12 @@ def _decide(asked: Asked, *, approved: bool) -> Done:
     number = asked.form.get("number", "")
     if not (number.isascii() and number.isdigit() and len(number) < 20):
         raise UsageError("the number of the deletions is missing: load the page again")
-    clock = asked.console.clock
     done = decide(
         asked.console.paths(asked.name),
         _selection(asked.form),
         approve=approved,
-        clock=clock,
-        changes_of=lambda opened: UrlChanges(opened.store, clock=clock, crawled=bool(opened.crawlers())),
+        clock=asked.console.clock,
+        changes_of=asked.changes,
         most=int(number),
     )
     what = "approved" if approved else "discarded: the documents stay in the index"

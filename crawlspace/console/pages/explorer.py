@@ -9,7 +9,7 @@ from itertools import islice
 
 from crawlspace.admin.refused import REASONS, refused_by_reason
 from crawlspace.admin.report import LEASED, STATE_LABELS, UrlReport, label_of, reports
-from crawlspace.admin.url_changes import Selection, UrlChanges
+from crawlspace.admin.url_changes import Selection
 from crawlspace.admin.url_lines import Rows, csv_lines, json_lines, status_range
 from crawlspace.console.routes import Asked, Done, FileDownload, Routes, View, action, page
 from crawlspace.console.snapshot.file import Filters, SnapshotFile
@@ -320,7 +320,7 @@ def recrawl_selected(asked: Asked) -> Done:
     choice = choice_of(asked.form)
     paths = asked.console.paths(asked.name)
     with paths.crawled(paths.store.changing()) as opened:
-        done = recrawl(paths, opened, _changes(asked, opened), (), _selection(choice))
+        done = recrawl(paths, opened, asked.changes(opened), (), _selection(choice))
     return Done(_sentences(done.sentence, done.notes), _back(asked, choice), {"urls": done.made.changed})
 
 
@@ -329,12 +329,8 @@ def forget_selected(asked: Asked) -> Done:
     choice = choice_of(asked.form)
     paths = asked.console.paths(asked.name)
     with paths.crawled(paths.store.changing()) as opened:
-        done = forget(paths, opened, _changes(asked, opened), (), _selection(choice))
+        done = forget(paths, opened, asked.changes(opened), (), _selection(choice))
     return Done(_sentences(done.sentence, done.notes), _back(asked, choice), {"urls": done.made.changed})
-
-
-def _changes(asked: Asked, opened: OpenStore) -> UrlChanges:
-    return UrlChanges(opened.store, clock=asked.console.clock, crawled=bool(opened.crawlers()))
 
 
 def _selection(choice: Choice) -> Selection:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from crawlspace.admin.run_numbers import KINDS, latency, shown_run
 from crawlspace.admin.runs import kept_runs
 from crawlspace.console import crawls
-from crawlspace.console.pages.collections import looked_up
+from crawlspace.console.pages.collections import view_of
 from crawlspace.console.routes import Asked, Routes, View, page
 from crawlspace.console.snapshot.ages import read_ages
 from crawlspace.runtime.session.collection_status import CollectionStatus
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
 
 RUNS = 30
 """Runs whose documents are shown."""
@@ -18,7 +19,10 @@ RUNS = 30
 
 def show(asked: Asked) -> View:
     """Show a collection in numbers."""
-    found = looked_up(asked.console, asked.name)
+    paths = asked.console.paths(asked.name)
+    with paths.store.reading() as opened:
+        found = view_of(paths, opened)
+        plots = _NO_PLOTS if opened is None else _plots(asked, paths, opened, found.status)
     return View(
         "overview.html",
         {
@@ -27,23 +31,19 @@ def show(asked: Asked) -> View:
             "notices": found.notices,
             "log": crawls.last_log(asked.console, asked.name),
             "kinds": KINDS,
-            **_plots(asked, found.status),
+            **plots,
         },
     )
 
 
-def _plots(asked: Asked, status: CollectionStatus) -> Mapping[str, object]:
+_NO_PLOTS: Mapping[str, object] = {"run": None, "points": (), "latency": (), "documents": (), "ages": (), "left_s": None}
+
+
+def _plots(asked: Asked, paths: CollectionPaths, opened: OpenStore, status: CollectionStatus) -> Mapping[str, object]:
     """Return what the plots are drawn of: the run that crawls or was last, documents over runs, and the ages of documents."""
-    nothing: dict[str, object] = {"run": None, "points": (), "latency": (), "documents": (), "ages": (), "left_s": None}
-    if not status.was_crawled:
-        return nothing
-    paths = asked.console.paths(asked.name)
-    with paths.store.reading() as opened:
-        if opened is None:
-            return nothing
-        runs = kept_runs(opened.store, opened.crawlers())[: RUNS + 1]
-        with asked.console.snapshots.open(paths, opened) as (snapshot, _):
-            about = None if snapshot is None else snapshot.about
+    runs = kept_runs(opened.store, opened.crawlers())[: RUNS + 1]
+    with asked.console.snapshots.open(paths, opened) as (snapshot, _):
+        about = None if snapshot is None else snapshot.about
     ages = [] if about is None else read_ages(about.ages)
     shown = [shown_run(one) for one in runs]
     newest = shown[0] if shown else None

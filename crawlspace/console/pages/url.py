@@ -8,19 +8,19 @@ from itertools import islice
 
 from crawlspace.admin.explain import Explanation, Question
 from crawlspace.admin.links import LinkedUrl, described, links_out, refused_out
-from crawlspace.admin.url_changes import UrlChanges, read_url
+from crawlspace.admin.url_changes import read_url
 from crawlspace.admin.verdict import verdict
-from crawlspace.config.collection import Collection
-from crawlspace.console.routes import Asked, Done, Framed, Routes, View, action, page
+from crawlspace.console.routes import Asked, Done, Framed, Routes, View, action, alone, page
 from crawlspace.console.stored_page import MOST_BYTES, framed_page
 from crawlspace.console.templates import link
 from crawlspace.content.mime import HTML_TYPES
 from crawlspace.crawl.startup import build_space
-from crawlspace.errors import StoreError, UsageError
+from crawlspace.errors import UsageError
 from crawlspace.model import State, UrlState
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.components.archived_responses import archived_html, decoded_body
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
-from crawlspace.runtime.session.url_details import explain_urls, sent_documents, stored_document, stored_response, type_of
+from crawlspace.runtime.session.url_details import document_of, explain_urls, sent_documents, stored_response, type_of
 from crawlspace.runtime.session.url_requests import forget, recrawl
 from crawlspace.text import cut
 
@@ -47,8 +47,9 @@ def show(asked: Asked) -> View:
         raise UsageError(f"show is one of {', '.join(PARTS)}")
     paths = asked.console.paths(asked.name)
     collection = asked.console.collection(paths)
+    space = build_space(collection)
     with paths.store.reading() as opened:
-        (answer,) = explain_urls([Question(text)], paths, collection, opened=opened, clock=asked.console.clock)
+        (answer,) = explain_urls([Question(text)], paths, collection, opened=opened, clock=asked.console.clock, space=space)
         state = None if answer.known is None else answer.known.state
         known = answer.known
         shown = {
@@ -62,7 +63,7 @@ def show(asked: Asked) -> View:
             "was_crawled": opened is not None,
             "has_stored": state is not None and state.archived is not None,
             "has_document": state is not None and state.checksum is not None,
-            **({} if opened is None else _UrlParts(asked, paths, collection, opened, answer).of(part)),
+            **({} if opened is None else _UrlParts(asked, paths, space, opened, answer).of(part)),
         }
     return View("url.html", shown)
 
@@ -73,7 +74,7 @@ class _UrlParts:
 
     asked: Asked
     paths: CollectionPaths
-    collection: Collection
+    space: CrawlSpace
     opened: OpenStore
     answer: Explanation
 
@@ -93,7 +94,7 @@ class _UrlParts:
                 return self._links_out(state)
 
     def _links_out(self, state: UrlState) -> dict[str, object]:
-        space, store = build_space(self.collection), self.opened.store
+        space, store = self.space, self.opened.store
         out = links_out(state, store)
         return {
             "out": out,
@@ -106,15 +107,10 @@ class _UrlParts:
         """One pass over all links, by one request at a time."""
         if self.answer.url is None:
             return {"links": [], "total": 0}
-        if not self.asked.console.passes.acquire(blocking=False):
-            raise StoreError("The links of all pages are being searched for somebody else: try again in a moment.")
-        try:
-            pages = self.opened.store.links_to([self.answer.url.key])
-            ids = [one.id for one in islice(pages, MOST_LINKS_IN)]
-        finally:
-            self.asked.console.passes.release()
-        space, store = build_space(self.collection), self.opened.store
-        found: list[LinkedUrl] = list(described(ids[:LINKS], space=space, store=store))
+        store = self.opened.store
+        with alone(self.asked.console.passes, "the links of all pages are being read"):
+            ids = [one.id for one in islice(store.links_to([self.answer.url.key]), MOST_LINKS_IN)]
+        found: list[LinkedUrl] = list(described(ids[:LINKS], space=self.space, store=store))
         return {
             "links": found,
             "redirects": [one for one in found if one.state is not None and one.state.state is State.REDIRECTED],
@@ -123,7 +119,7 @@ class _UrlParts:
         }
 
     def _document(self, state: UrlState) -> dict[str, object]:
-        document = stored_document(self.paths, self.opened, state)
+        document = document_of(self.paths, self.opened, state)
         if document is None:
             return {"document": None}
         now = self.asked.console.clock.now()
@@ -184,8 +180,7 @@ def recrawl_url(asked: Asked) -> Done:
     url = read_url(asked.form.get("url", "")[:LONGEST_URL])
     paths = asked.console.paths(asked.name)
     with paths.store.filling() as opened:
-        changes = UrlChanges(opened.store, clock=asked.console.clock, crawled=bool(opened.crawlers()))
-        done = recrawl(paths, opened, changes, [url], None)
+        done = recrawl(paths, opened, asked.changes(opened), [url], None)
     return Done(" ".join(_sentences([done.sentence, *done.notes])), link(f"/c/{asked.name}/url", url=url.text))
 
 
@@ -194,8 +189,7 @@ def forget_url(asked: Asked) -> Done:
     url = read_url(asked.form.get("url", "")[:LONGEST_URL])
     paths = asked.console.paths(asked.name)
     with paths.crawled(paths.store.changing()) as opened:
-        changes = UrlChanges(opened.store, clock=asked.console.clock, crawled=bool(opened.crawlers()))
-        done = forget(paths, opened, changes, [url], None)
+        done = forget(paths, opened, asked.changes(opened), [url], None)
     return Done(" ".join(_sentences([done.sentence, *done.notes])), link(f"/c/{asked.name}/url", url=url.text))
 
 

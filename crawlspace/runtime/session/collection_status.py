@@ -45,6 +45,8 @@ class CollectionStatus:
     sessions: Mapping[str, KeptSession] = field(default_factory=dict)
     run: ShownRun | None = None
     """The run that crawls now, with the numbers of its last seconds."""
+    rules_changed: bool | None = None
+    """Whether the known URLs were checked by other rules than those on disk; None: not asked for, never checked, or there are errors."""
     warnings: Sequence[str] = ()
     """Sentences about rules, refreshes and the index; empty if they were not asked for."""
 
@@ -69,24 +71,34 @@ class CollectionStatus:
 def collection_status(paths: CollectionPaths, *, with_warnings: bool = False) -> CollectionStatus:
     """Read the state of a collection. `with_warnings` loads its configuration too. Raises StoreError and its kinds."""
     with paths.store.reading() as opened:
-        if opened is None:
-            return CollectionStatus(report(paths.name, None, is_shared=paths.store.is_shared), was_crawled=False)
-        store = opened.store
-        numbers, run = _numbers(paths, opened)
-        warnings = [_of_the_rules(paths, store), _of_refresh(paths, store)] if with_warnings else []
-        if with_warnings and not numbers.crawling:
-            warnings.append(_of_the_index(paths, store))
-        return CollectionStatus(
-            numbers,
-            was_crawled=True,
-            run=run,
-            sinks=sink_reports(store, paths.sinks),
-            refused=refused_logins(store),
-            wanted={} if HTTPStatus.UNAUTHORIZED not in numbers.status else wanted_logins(store),
-            waiting=waiting_logins(store),
-            sessions=kept_sessions(store),
-            warnings=tuple(filter(None, warnings)),
-        )
+        return status_of(paths, opened, with_rules=with_warnings, with_warnings=with_warnings)
+
+
+def status_of(
+    paths: CollectionPaths, opened: OpenStore | None, *, with_rules: bool = False, with_warnings: bool = False
+) -> CollectionStatus:
+    """Return the state of a collection whose store is open; None for one that was never crawled. Raises StoreError and its kinds."""
+    if opened is None:
+        return CollectionStatus(report(paths.name, None, is_shared=paths.store.is_shared), was_crawled=False)
+    store = opened.store
+    numbers, run = _numbers(paths, opened)
+    changed = _have_rules_changed(paths, store) if with_rules else None
+    warnings = []
+    if with_warnings:
+        warnings = [_of_the_rules(paths, store) if changed else "", _of_refresh(paths, store)]
+        warnings += [] if numbers.crawling else [_of_the_index(paths, store)]
+    return CollectionStatus(
+        numbers,
+        was_crawled=True,
+        run=run,
+        sinks=sink_reports(store, paths.sinks),
+        refused=refused_logins(store),
+        wanted={} if HTTPStatus.UNAUTHORIZED not in numbers.status else wanted_logins(store),
+        waiting=waiting_logins(store),
+        sessions=kept_sessions(store),
+        rules_changed=changed,
+        warnings=tuple(filter(None, warnings)),
+    )
 
 
 def _numbers(paths: CollectionPaths, opened: OpenStore) -> tuple[Report, ShownRun | None]:
@@ -115,7 +127,7 @@ def _session_as_json(pattern: str, one: KeptSession) -> dict[str, object]:
     }
 
 
-def rules_changed(paths: CollectionPaths, store: Store) -> bool | None:
+def _have_rules_changed(paths: CollectionPaths, store: Store) -> bool | None:
     """Whether the known URLs were checked by other rules than those on disk; None if those can't be loaded, or never were applied."""
     applied = applied_rules(store)
     if applied is None:
@@ -128,9 +140,7 @@ def rules_changed(paths: CollectionPaths, store: Store) -> bool | None:
 
 
 def _of_the_rules(paths: CollectionPaths, store: Store) -> str:
-    """Return a warning if the known URLs were not checked by the rules on disk; empty otherwise, or if those can't be loaded."""
-    if not rules_changed(paths, store):
-        return ""
+    """Return a warning that the known URLs were not checked by the rules on disk."""
     if not applied_rules(store):
         return f"the next start checks all known URLs again: scrapy plan {paths.name} shows what that does"
     return f"the rules have changed since the last start: scrapy plan {paths.name} shows what that does"

@@ -22,18 +22,26 @@ from crawlspace.index.orders import written_document
 from crawlspace.index.sink import index_place
 from crawlspace.index.solr.documents import pushed
 from crawlspace.model import UrlState
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader, lost_documents
 from crawlspace.status import Status
 
 
 def explain_urls(
-    questions: Iterable[Question], paths: CollectionPaths, collection: Collection, *, opened: OpenStore | None, clock: Clock
+    questions: Iterable[Question],
+    paths: CollectionPaths,
+    collection: Collection,
+    *,
+    opened: OpenStore | None,
+    clock: Clock,
+    space: CrawlSpace | None = None,
 ) -> Iterator[Explanation]:
-    """Yield the explanation of each URL, by the rules on disk. `opened` is None for a collection that was never crawled.
+    """Yield the explanation of each URL, by the rules on disk. `opened` is None for a collection that was never crawled, and `space` is
+    that of the collection where the caller has made it.
 
     Raises UsageError for an invalid address or page, and StoreError.
     """
-    space = build_space(collection)
+    space = space or build_space(collection)
     for question in questions:
         answer = explain(question, collection, space=space, store=None if opened is None else opened.store, clock=clock)
         yield answer if opened is None else _with_index(answer, paths, opened)
@@ -57,7 +65,7 @@ def stored_response(paths: CollectionPaths, opened: OpenStore, state: UrlState) 
         return archive.response(state.archived, state.url)
 
 
-def stored_document(paths: CollectionPaths, opened: OpenStore, state: UrlState) -> Document | None:
+def document_of(paths: CollectionPaths, opened: OpenStore, state: UrlState) -> Document | None:
     """Return the document of a URL from the archive on this machine, or else from the embedded index."""
     if state.checksum is None:
         return None
