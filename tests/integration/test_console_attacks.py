@@ -223,7 +223,13 @@ def test_no_form_from_elsewhere_changes_anything(demo: Project) -> None:
 # --- pages made of scripts -----------------------------------------------------------------------------------------
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>{{1234567*7654321}}{% raw %}</style>*{background:url(//evil.example)}\"'><b>"
-PATHS = ("/%3Cscript%3Ealert(1)%3C/script%3E", "/{{1234567*7654321}}", "/'onmouseover='alert(1)", '/"><b>x', "/}body{background:url(x)}")
+PATHS = (
+    "/%3Cscript%3Ealert(1)%3C/script%3E",
+    "/{{1234567*7654321}}",
+    "/'onmouseover='alert(1)",
+    '/"><b>x',
+    "/}body{background:url(x)}",
+)
 SHOWN = (
     "/",
     "/audit-log",
