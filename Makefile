@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev browser demo test test-full style types-of-product test-histories test-long test-servers test-browser lint compiled bench fuzz lock clean python broken
+.PHONY: help env env-dev browser demo test test-full style types-of-product test-histories test-long test-servers test-browser screenshots lint compiled bench fuzz lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
@@ -40,6 +40,8 @@ help:
 	@echo "make browser add to .venv what renders pages in a browser (Chromium itself is not in it)"
 	@echo "make test-browser"
 	@echo "             the tests of rendering, in a real Chromium (its path in CRAWLSPACE_BROWSER, if it is not found by itself)"
+	@echo "make screenshots"
+	@echo "             take the pictures of docs/console.md again (needs a Chromium)"
 	@echo "make lint    style and types only"
 	@echo "make bench   measure speed against other crawlers on this machine"
 	@echo "make fuzz    feed each parser with inputs made to break it, 5 minutes each (FUZZ_SECONDS=60: one minute)"
@@ -123,6 +125,9 @@ test-long: env-dev
 
 test-servers: env-dev
 	@$(RUN) -m tests.real_servers.run
+
+screenshots: env browser
+	@$(RUN) -m examples.intranet.screenshots
 
 test-browser: env-dev browser
 	@$(RUN) -m tests.browser.run

@@ -41,6 +41,7 @@ def environment() -> Environment:
             "time": time_of,
             "local": local,
             "whole_seconds": whole_seconds,
+            "whole_minutes": whole_minutes,
             "counted": counted_of,
             "url": shown_url,
             "path": path_part,
@@ -89,6 +90,11 @@ def size(value: float | None) -> str:
 def whole_seconds(value: float) -> str:
     """A duration that is known in whole seconds."""
     return "under 1 s" if value < 1 else duration(value)
+
+
+def whole_minutes(value: float) -> str:
+    """A duration that is known in minutes."""
+    return "under 2 min" if value < 120 else duration(value)
 
 
 def local(written: str) -> Markup:

@@ -117,21 +117,21 @@ def _take(browser: Browser, picture: Picture, address: str, *, file: Path, hidde
 
 
 def _pictures(start: str) -> Iterator[Picture]:
-    yield Picture("collections", "/")
     yield Picture("overview", "/c/demo/", height=1300)
     yield Picture("explorer", "/c/demo/explorer", _wait_for("127.0.0.1"))
-    yield Picture("urls", "/c/demo/explorer/urls?status=404", _wait_for("404"))
+    yield Picture("urls", "/c/demo/explorer/urls?status=404", _wait_for("404"), height=640)
     yield Picture("url", f"/c/demo/url?url={start}handbook/", height=1100)
     yield Picture("rules", "/c/demo/rules", height=1100)
     yield Picture("plan", "/c/demo/rules", partial(_plan, rule=f"forbid prefix  {start}news/\n"), height=1300)
     yield Picture("deletions", "/c/demo/deletions")
     yield Picture("sites", "/c/demo/sites")
-    yield Picture("runs", "/c/demo/runs")
-    yield Picture("compared", "/c/demo/runs/compared?first=1&second=2", _wait_for("compared with"))
-    yield Picture("sinks", "/c/demo/sinks")
+    yield Picture("runs", "/c/demo/runs", height=560)
+    yield Picture("compared", "/c/demo/runs/compared?first=1&second=2", _wait_for("compared with"), height=640)
+    yield Picture("sinks", "/c/demo/sinks", height=480)
     yield Picture("search", "/c/demo/search?q=pump")
     yield Picture("find", "/find?q=pump")
     yield Picture("phone", "/c/demo/", width=_PHONE, is_dark=True)
+    yield Picture("collections", "/", height=480)  # last, when all documents have been counted
 
 
 def _plan(page: Page, *, rule: str) -> None:

@@ -40,7 +40,8 @@ def test_a_crawl_is_started_and_watched(project: MakeProject) -> None:
             found = browser.get("/c/demo/").words
             assert "2 documents in the index" in found
             assert "404 Not Found 1" in found
-            assert "demo not crawling 2 3 0" in browser.get("/").words
+            row = "demo not crawling 2 under 2 min 3 0 – Nothing"
+            assert row in browser.get_until("/", lambda got: "under 2 min" in got.words).words
 
 
 def test_the_log_in(demo: Project) -> None:

@@ -26,6 +26,8 @@ class _CollectionRow:
     status: CollectionStatus | None
     notices: list[Notice]
     fault: str = ""
+    age_s: float | None = None
+    """Half of the documents were fetched within so many seconds; None while that has not been counted."""
 
 
 def show(asked: Asked) -> View:
@@ -35,10 +37,14 @@ def show(asked: Asked) -> View:
 
 def _row(console: Console, name: str) -> _CollectionRow:
     try:
-        found = looked_up(console, name)
+        paths = console.paths(name)
+        with paths.store.reading() as opened:
+            found = view_of(paths, opened)
+            totals = None if opened is None else console.snapshots.totals(paths, opened)
     except CrawlspaceError as error:
         return _CollectionRow(name, None, [], str(error))
-    return _CollectionRow(name, found.status, found.notices)
+    half = None if totals is None else totals[0].fetched_at.get("0.5")
+    return _CollectionRow(name, found.status, found.notices, age_s=None if half is None else max(0.0, console.clock.now() - half))
 
 
 class CollectionView(NamedTuple):
