@@ -6,8 +6,9 @@ Each response becomes records of the archive, and the transaction that records i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -65,12 +66,15 @@ class CommitBatch:
     """The changes of one transaction."""
 
     changes: list[Change] = field(default_factory=list)
-    new: list[NewUrl] = field(default_factory=list)
     unchanged: list[int] = field(default_factory=list)
     """Ids of pages whose links don't change."""
     archived: list[tuple[Change, Ticket]] = field(default_factory=list)
     """Changes with the records that must be written before them."""
     health: Mapping[str, Health] = field(default_factory=dict)
+
+    def discovered(self) -> Iterator[NewUrl]:
+        """Yield the URLs that its changes have discovered."""
+        return chain.from_iterable(change.discovered for change in self.changes)
 
 
 class EventLog(Protocol):
@@ -232,7 +236,6 @@ class Commits:
         """Merge the batch that could not be written into the one being collected. Return its health, which was not written."""
         batch = self._being_written
         batch.changes += self.batch.changes
-        batch.new += self.batch.new
         batch.unchanged += self.batch.unchanged
         batch.archived += self.batch.archived
         health, batch.health = batch.health, {}

@@ -366,14 +366,14 @@ class Engine:
         """Apply the effects of the written batch. Raises StoreError."""
         batch = self._commits.end()
         self._outcomes.recorded(effects.displaced)
-        self._admission.room.committed(self._commits.batch.new)
+        self._admission.room.committed(self._commits.batch.discovered())
         self.frontier.recorded(change.state.id for change in batch.changes)
         self._recorder.recorded(change.state.id for change in batch.changes)
         for state in (change.state for change in batch.changes if not change.forget):
             again = state.retries > 0 or is_due_again(state, self.now())
             if state.next_fetch is not None and (again or not self._run.ends):
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=again)
-        self.inserted(batch.new, effects)
+        self.inserted(list(batch.discovered()), effects)
         self.deliveries.ordered(effects.pushes + effects.deletes)
         self.keep_learned()
         self._update()

@@ -137,7 +137,6 @@ class OutcomeRecorder:
         batch.changes += self._outcomes.replaced(folded, change, outcome, before=state, policy=policy, target=target)
         self._request_lost(state, after, target, in_flight)
         self._release_waiting(after, policy=policy, generation=generation, in_flight=in_flight)
-        batch.new += new
 
     def _keep_page(self, after: UrlState, outcome: Outcome, target: Target | None, new: Sequence[NewUrl]) -> None:
         """Keep the data of a page whose outcome is not trusted yet; it may wait for the target of its redirect."""

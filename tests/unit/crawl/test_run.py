@@ -13,6 +13,7 @@ from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.store import Store
 from crawlspace.status import Status
 from tests.unit.crawl.test_engine import DAY, HOME, Web
+from tests.unit.crawl.test_redirects import MONTH, To, make_due, site
 from tests.unit.crawl.timed.test_cycles import work
 
 A, B = "a.example:80", "b.example:80"
@@ -318,3 +319,30 @@ def test_a_crawl_that_goes_on_enters_it_again(dead_link: Web) -> None:
     assert dead_link.asked_for(DEAD) == 2
     state = dead_link.of(DEAD)
     assert state.state is State.GONE
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_target_that_ended_is_found_again_by_the_page_that_waited_for_it(
+    tmp_path: Path, local_store: Store, continuous: bool
+) -> None:
+    web, target = site(tmp_path, local_store, 5), f"{HOME}new"
+    web.pages[HOME], web.links[HOME] = "home again", [*web.links[HOME], target]
+    web.pages[target] = Status.TIMEOUT
+    web.crawl(after=MONTH)
+    assert web.states()[target].state is State.FAILED
+    web.pages[target] = 404
+    web.shows = lambda url: To(target) if url == f"{HOME}001" else None
+    make_due(web, first=f"{HOME}001")
+    web.settings["CRAWLSPACE_CONTINUOUS"] = continuous
+    engine = web.open().engine
+    first = engine.next_fetch()
+    assert isinstance(first, FetchPage)
+    engine.fetched(web._answer(first))
+    engine.commit()
+    web.work(engine)
+    assert web.states()[f"{HOME}001"].state is State.REDIRECTED
+    if continuous:  # it is requested again, as what is found by a link
+        assert web.states()[target].status == 404
+    else:
+        assert engine.is_done()
+        assert target not in web.states()
