@@ -457,9 +457,9 @@ class Oracle:
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.reason == "rules":
             # of what is gone, stored links may still lead to it, from other start URLs than any web had that led to it; those of a walled
-            # site are from before the wall
-            is_depth_known = (page is not None and not is_walled) or not self._configuration.max_depth
-            if OUTSIDE not in self.verdicts(self._configuration.folded(kept.url)) and is_depth_known:
+            # site are from before the wall; and what is reached no more may have been found farther away, while robots.txt barred a nearer way
+            is_depth_unknown = self._configuration.max_depth and (page is None or is_walled or kept.url not in self.reached)
+            if OUTSIDE not in self.verdicts(self._configuration.folded(kept.url)) and not is_depth_unknown:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
         elif (
             page is not None
