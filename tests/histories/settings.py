@@ -167,6 +167,9 @@ def needless(
             continue
         if web.site_of(url).is_dead:  # its pages have been due for long, and its robots.txt kept them waiting
             continue
+        assert state is not None
+        if web.sitemaps is not None and web.sitemaps.may_call_changed(url, since=state.fetched_at or 0):
+            continue  # its last fetch was before that, or it is never shown; a sitemap that a redirect was refused to is read only now
         links = [link for link in (*page.links, page.canonical, page.link_canonical) if link]
         if all(before.verdict(link, web=web, depth=None) is None for link in links):
             yield f"ASKED   {url}: it was not due, and all that it links was admitted before"

@@ -19,6 +19,7 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.timed import lastmod
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome
+from tests.histories.configuration import DAY
 from tests.histories.web import Answer, Page, Site, Web, host_of
 
 _NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -107,6 +108,14 @@ class Sitemaps:
         """End all lies."""
         for one in self.by_url.values():
             one.lie, one.is_broken = "" if one.lie != "days" else "days", False
+
+    def may_call_changed(self, url: str, *, since: int) -> bool:
+        """Whether one may say that a page has changed since then, where that is known by days perhaps."""
+        at, of_site = (
+            self._changed.get(url, ("", 0.0))[1],
+            [one for one in self.by_url.values() if host_of(one.url) == host_of(url)],
+        )
+        return bool(of_site) and (at >= since or (at // DAY == since // DAY and any(one.lie == "days" for one in of_site)))
 
     def robots_lines(self, site: Site) -> str:
         return "".join(f"Sitemap: {one.url}\n" for one in self.by_url.values() if one.is_named and host_of(one.url) == site.host)
