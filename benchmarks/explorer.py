@@ -1,4 +1,4 @@
-"""The console's pages about URLs with a million of them on 2,000 hosts: `python -m benchmarks.explorer [--urls 1000000] [--store redis]`.
+"""The console's pages with a million URLs on 2,000 hosts: `python -m benchmarks.explorer [--urls 1000000] [--store redis]`.
 
 A store is filled by its own methods, then `scrapy console` serves it: how long each page takes (the median of 20), how long the pass over all
 URLs takes of which their counts come, and how much memory the console has at its end. With --folder the filled store is kept, and used again.
@@ -39,6 +39,13 @@ _ROUNDS = 20
 _LONGEST_S = 3_600
 _PAGE_S, _MEMORY_MB, _PASS_US = 1.0, 200, 60
 _PATHS = (
+    "/",
+    "/deletions",
+    "/runs",
+    "/sinks",
+    "/sites",
+    "/sites?page=20",
+    "/rules",
     "/explorer",
     "/explorer?sort=errors&page=20",
     "/explorer?find=99",
@@ -54,7 +61,9 @@ _PATHS = (
     "/explorer/urls?is=overdue&page=500",
     "/explorer/urls?is=orphaned",
     "/url?url=https://www1.example.com/nowhere",
+    "/url?url={a_url}",
 )
+_OF_ALL = ("", "metrics", "metrics?host=www1.example.com,www7.example.com")
 _WORDS = ("about", "archive", "blog", "docs", "help", "news", "press", "products", "research", "staff", "support", "wiki")
 
 
@@ -102,8 +111,11 @@ def _measured(files: BenchCollection, of: str, size: int) -> Iterator[Row]:
         with closing(SnapshotFile(files.store_file.with_name("console.db"))) as snapshot:
             a_url = 1e6 * snapshot.about.seconds / size
         yield Row("explorer", f"µs a URL for a snapshot, {of}", f"{a_url:.0f}", f"< {_PASS_US}", a_url < _PASS_US)
-        for path in _PATHS:
-            seconds = median(_seconds(home + path) for _ in range(_ROUNDS))
+        pages = {path: home + path.format(a_url=_url(1)) for path in _PATHS} | {
+            f"of all, /{path}": _address(log) + path for path in _OF_ALL
+        }
+        for path, address in pages.items():
+            seconds = median(_seconds(address) for _ in range(_ROUNDS))
             yield Row("explorer", f"ms, {path}, {of}", f"{1000 * seconds:.0f}", "< 1,000", seconds < _PAGE_S)
         found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text(encoding="ascii"))
         peak_mb = int(found[1]) / 1024 if found else 0

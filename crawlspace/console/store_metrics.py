@@ -213,12 +213,13 @@ def _unfinished(paths: CollectionPaths, opened: OpenStore, *, now: float) -> Ite
     store, crawlers = opened.store, opened.crawlers()
     runs = kept_runs(store, crawlers)
     records = [record for run in runs for record in run.records]
-    ends = [record.ended for record in records if record.ended is not None]
     for sink in dict.fromkeys((*paths.sinks.names, *sorted(known_sinks(store)))):
-        waiting, standstill = store.backlog(sink), noted_standstill(store.get_meta(standstill_meta(sink)))
+        waiting, since = store.backlog(sink), store.waiting_since(sink)
+        if waiting and since is None:  # orders of an earlier version, which noted no times
+            standstill = noted_standstill(store.get_meta(standstill_meta(sink)))
+            since = None if standstill is None else standstill.since
         yield Sample(metrics.OUTBOX_ORDERS, (sink,), waiting)
-        since = [*([] if standstill is None else [standstill.since]), *([] if crawlers or not ends else [max(ends)])]
-        yield Sample(metrics.OUTBOX_OLDEST, (sink,), max(0.0, now - min(since)) if waiting and since else 0)
+        yield Sample(metrics.OUTBOX_OLDEST, (sink,), 0 if since is None else max(0.0, now - since))
         yield Sample(metrics.PARKED, (sink,), store.backlog(sink, parked=True))
     sites = paths.unreachable(store)
     held = held_by_reason(store, sites)

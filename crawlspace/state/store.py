@@ -334,6 +334,10 @@ class OrderStore(Protocol):
     def backlog(self, sink: str, *, parked: bool = False) -> int:
         """Return the number of unacknowledged orders, without parked ones; with `parked`, of these alone."""
 
+    def waiting_since(self, sink: str) -> int | None:
+        """Return a time by which the oldest order of `backlog` was given, mostly right within a minute (`order_times.py`); None where none waits, or
+        nothing is known."""
+
     def use_sinks(self, sinks: Sequence[str]) -> None:
         """Set the sinks that get orders from now on."""
 

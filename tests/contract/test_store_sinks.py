@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from crawlspace.document import Document
 from crawlspace.model import State
+from crawlspace.state.order_times import EVERY_S, MOST, ORDER_TIMES
 from crawlspace.state.store import Store
 from crawlspace.status import Status
 from tests.contract.conftest import NOW, Known, full
@@ -181,3 +184,45 @@ def test_a_push_that_waits_is_replaced_by_it(known: Known, store: Store) -> None
     store.park("log", store.orders("log", 1, now=NOW)[0], "no")
     store.delete_again("log", [full(A)])
     assert (orders(store, "log"), store.parked("log")) == (["delete a.example/"], [])
+
+
+def test_the_time_of_the_oldest_order_is_known_within_a_minute(known: Known, store: Store) -> None:
+    assert store.waiting_since("index") is None
+    given = (0, 10, 59, 60, 200, 1_000, 5_000)
+    urls = [f"a.example/{after_s}" for after_s in given]
+    known.discover(*urls)
+    for after_s, url in zip(given, urls, strict=True):
+        known.record(known.page(url, url), now=NOW + after_s)
+    for after_s in given:
+        since = store.waiting_since("index")
+        assert since is not None
+        assert NOW + after_s <= since <= NOW + after_s + EVERY_S
+        store.acknowledge("index", store.orders("index", 1, now=NOW))
+    assert store.waiting_since("index") is None
+    assert store.waiting_since("log") == NOW + 60
+    order = store.orders("log", 1, now=NOW)[0]
+    store.park("log", order, "refused")
+    assert store.waiting_since("log") == NOW + 60
+
+
+@pytest.mark.parametrize("value", ["", "{", "[]", "[1]", "[[2, 1], [1, 1]]", '[["x", 1]]'])
+def test_damaged_times_of_orders_count_as_none(known: Known, store: Store, value: str) -> None:
+    store.set_meta(ORDER_TIMES, value)
+    known.discover(A)
+    known.record(known.page(A, "one"))
+    since = store.waiting_since("index")
+    assert since is None or since >= NOW
+
+
+def test_times_of_orders_take_little_space(known: Known, store: Store) -> None:
+    known.discover(A)
+    for minute in range(3 * MOST):
+        known.record(known.page(A, str(minute)), now=NOW + 60 * minute)
+    kept = store.get_meta(ORDER_TIMES)
+    if kept is not None:  # the one in memory has them elsewhere
+        assert MOST // 2 < len(json.loads(kept)) <= MOST
+        assert json.loads(kept)[0][0] == 1
+    assert store.waiting_since("index") == NOW + 60 * 3 * MOST
+    store.acknowledge("index", store.orders("index", 1, now=NOW))
+    known.record(known.page(A, "last"), now=NOW)
+    assert store.waiting_since("index") == NOW + 60, "the clock was set back"

@@ -53,7 +53,7 @@ OUTBOX_OLDEST = Metric(
     "crawlspace_outbox_oldest_seconds",
     "gauge",
     ("sink",),
-    "Seconds for which orders have waited at least; 0 while they are sent.",
+    "Seconds for which the oldest order has waited; 0 where none waits.",
 )
 PARKED = Metric("crawlspace_parked", "gauge", ("sink",), "Documents that a sink refuses.")
 DELETIONS_HELD = Metric("crawlspace_deletions_held", "gauge", ("reason",), "Documents whose deletion is held, by reason.")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from crawlspace.document import Document, IndexOrder, Op, packed_text
+from crawlspace.state.order_times import ORDER_TIMES, given_by
 from crawlspace.state.redis.encoding import document_of, kept_document, number, raw, understood
 from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.server import RedisServer
@@ -39,6 +40,14 @@ class RedisOutbox:
     def backlog(self, sink: str, *, parked: bool = False) -> int:
         kinds = ("parked",) if parked else ("delete", "push")
         return sum(self.server.command("ZCARD", f"{Prefix.OUTBOX}{sink}:{kind}") for kind in kinds)
+
+    def waiting_since(self, sink: str) -> int | None:
+        first = [self.server.command("ZRANGE", f"{Prefix.OUTBOX}{sink}:{kind}", 0, 0) for kind in ("delete", "push")]
+        numbers = [int(number) for numbers in first for number in numbers]
+        if not numbers:
+            return None
+        notes = self.server.command("HGET", Key.META, ORDER_TIMES)
+        return given_by(None if notes is None else notes.decode(errors="replace"), min(numbers))
 
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         given = [(id, _parts(document)) for id, document in documents.items()]

@@ -11,6 +11,7 @@ import apsw
 
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.state.duplicates import NOTED, Settlement
+from crawlspace.state.order_times import ORDER_TIMES, given_by, noted
 from crawlspace.state.sqlite.rows import pack_kept, pack_whole, unpack_document, unpack_whole
 from crawlspace.state.sqlite.transaction import Tally, integers, take_numbers
 from crawlspace.urls import url_key
@@ -38,6 +39,7 @@ def give(
     sinks: Sequence[str],
     names: Mapping[int, tuple[int, str]],
     tally: Tally,
+    now: int,
     to_all: bool = True,
 ) -> None:
     """Put orders into the outbox of each sink; they replace older ones of the same URLs.
@@ -49,7 +51,7 @@ def give(
         return
     named = {**_names(db, [id for _, id in orders if id not in names]), **names}
     _withdraw(db, {named[id] for _, id in orders}, sinks, tally)
-    first = take_numbers(db, "sequence", len(orders))
+    first = _take_numbers(db, len(orders), now)
     db.executemany(
         "INSERT INTO outbox (sink, parked, op, sequence, key, url, id) VALUES (?, 0, ?, ?, ?, ?, ?)",
         [(sink, op, sequence, *named[id], id) for sequence, (op, id) in enumerate(orders, first) for sink in sinks],
@@ -167,14 +169,14 @@ def stored(db: apsw.Connection, urls: Sequence[str]) -> dict[tuple[int, str], tu
     return {(key, url): (id, in_index) for id, key, url, in_index in rows if url in wanted}
 
 
-def delete_again(db: apsw.Connection, tally: Tally, sink: str, urls: Sequence[str]) -> None:
+def delete_again(db: apsw.Connection, tally: Tally, sink: str, urls: Sequence[str], *, now: int) -> None:
     """Order deletions from a sink, except for documents that are in the index."""
     known = stored(db, urls)
     names = {(url_key(url), url) for url in urls}
     unwanted = sorted((name for name in names if not known.get(name, (0, 0))[1]), key=lambda name: name[1])
     if unwanted:
         _withdraw(db, set(unwanted), (sink,), tally)
-        first = take_numbers(db, "sequence", len(unwanted))
+        first = _take_numbers(db, len(unwanted), now)
         db.executemany(
             "INSERT INTO outbox (sink, parked, op, sequence, key, url, id) VALUES (?, 0, ?, ?, ?, ?, ?)",
             [(sink, _DELETE, number, *name, known.get(name, (0, 0))[0]) for number, name in enumerate(unwanted, first)],
@@ -183,7 +185,7 @@ def delete_again(db: apsw.Connection, tally: Tally, sink: str, urls: Sequence[st
 
 
 def push_again(
-    db: apsw.Connection, documents: Mapping[int, Document | None], *, sinks: Sequence[str], to_all: bool, tally: Tally
+    db: apsw.Connection, documents: Mapping[int, Document | None], *, sinks: Sequence[str], to_all: bool, tally: Tally, now: int
 ) -> list[int]:
     """Order pushes of documents; return the ids of those whose document is not stored."""
     rows = db.execute(
@@ -200,7 +202,7 @@ def push_again(
         (able if is_stored or given is not None else unable).append(id)
         if given is not None:
             brought.append((pack_whole(replace(given, duplicates=duplicates_of(db, id, group))), key, url))
-    give(db, Settlement(sorted(able), []), sinks=sinks, names={}, tally=tally, to_all=to_all)
+    give(db, Settlement(sorted(able), []), sinks=sinks, names={}, tally=tally, now=now, to_all=to_all)
     db.executemany(
         "UPDATE outbox INDEXED BY outbox_key SET document = ? WHERE key = ? AND url = ? AND op = 1 AND parked = 0 AND sink = ?",
         [(*one, sink) for one in brought for sink in sinks],
@@ -268,6 +270,26 @@ def duplicates_of(db: apsw.Connection, id: int, group: bytes) -> list[str]:
         (group, id),
     )
     return [url for (url,) in rows]
+
+
+def waiting_since(db: apsw.Connection, sink: str) -> int | None:
+    """Return a time by which the oldest order that waits for a sink was given."""
+    statement = "SELECT min(sequence) FROM outbox WHERE sink = ? AND parked = 0 AND op = ?"
+    numbers = [number for op in (_DELETE, _PUSH) for (number,) in db.execute(statement, (sink, op)) if number is not None]
+    return given_by(_order_times(db), min(numbers)) if numbers else None
+
+
+def _take_numbers(db: apsw.Connection, count: int, now: int) -> int:
+    """Return the first of so many numbers for new orders."""
+    first = take_numbers(db, "sequence", count)
+    if (notes := noted(_order_times(db), first, now)) is not None:
+        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (ORDER_TIMES, notes))
+    return first
+
+
+def _order_times(db: apsw.Connection) -> str | None:
+    row = db.execute("SELECT value FROM meta WHERE name = ?", (ORDER_TIMES,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def counter_of(sink: str, *, parked: bool) -> str:

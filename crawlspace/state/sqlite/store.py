@@ -360,6 +360,7 @@ class SqliteStore:
         with self._reading() as db:
             return read_count(db, outbox.counter_of(sink, parked=parked))
 
+    waiting_since = _within(_reading, outbox.waiting_since)
     ordered = _within(_reading, outbox.ordered)
 
     def in_index(self, urls: Sequence[str]) -> set[str]:
@@ -369,9 +370,12 @@ class SqliteStore:
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         with self._counting() as (db, tally):
             sinks = self._sinks if sink is None else (sink,)
-            return outbox.push_again(db, documents, sinks=sinks, to_all=sink is None, tally=tally)
+            return outbox.push_again(db, documents, sinks=sinks, to_all=sink is None, tally=tally, now=int(self._clock.now()))
 
-    delete_again = _counted(outbox.delete_again)
+    def delete_again(self, sink: str, urls: Sequence[str]) -> None:
+        with self._counting() as (db, tally):
+            outbox.delete_again(db, tally, sink, urls, now=int(self._clock.now()))
+
     withdraw = _counted(outbox.withdraw)
 
     def use_sinks(self, sinks: Sequence[str]) -> None:
@@ -454,7 +458,7 @@ class SqliteStore:
     def _finish(self, transaction: Transaction, outgoing: Outgoing) -> Effects:
         """Give the orders that follow from a transaction, and store its counts."""
         settlement, names = outgoing
-        outbox.give(transaction.db, settlement, sinks=self._sinks, names=names, tally=transaction.tally)
+        outbox.give(transaction.db, settlement, sinks=self._sinks, names=names, tally=transaction.tally, now=transaction.now)
         add_counts(transaction.db, transaction.tally)
         effects = transaction.effects
         effects.pushes, effects.deletes = len(settlement.push), len(settlement.delete)

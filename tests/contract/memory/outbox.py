@@ -8,6 +8,7 @@ from typing import Protocol
 
 from crawlspace.document import Document, IndexOrder, Op, packed_text
 from crawlspace.state.duplicates import Settlement
+from crawlspace.state.order_times import given_by, noted
 
 
 class PushedDocuments(Protocol):
@@ -36,6 +37,9 @@ class MemoryOutbox:
         self._given = tuple(sinks)
         """Those that get orders."""
         self._last_sequence = 0
+        self.now = 0
+        """The time of the present transaction."""
+        self._times: str | None = None
 
     def use(self, sinks: Sequence[str]) -> None:
         self._given = tuple(sinks)
@@ -53,6 +57,8 @@ class MemoryOutbox:
     def give(self, settlement: Settlement, urls: Mapping[int, str], *, sink: str | None = None) -> dict[int, int]:
         """Put orders in the place of older ones of the same URLs; return the numbers of the pushes, by id."""
         pushed = {}
+        if settlement.delete or settlement.push:
+            self._times = noted(self._times, self._last_sequence + 1, self.now) or self._times
         for op, ids in ((Op.DELETE, settlement.delete), (Op.PUSH, settlement.push)):
             for id in ids:
                 self._last_sequence += 1
@@ -118,6 +124,10 @@ class MemoryOutbox:
 
     def backlog(self, sink: str, *, parked: bool = False) -> int:
         return sum(1 for order in self._of(sink).values() if (order.reason is not None) is parked)
+
+    def waiting_since(self, sink: str) -> int | None:
+        oldest = min((order.sequence for order in self._of(sink).values() if order.reason is None), default=None)
+        return None if oldest is None else given_by(self._times, oldest)
 
     def counts(self) -> tuple[int, int]:
         """How many orders wait, and how many are parked, of all sinks."""

@@ -125,6 +125,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        self._outbox.now = now
         batch = _TransactionEffects(self._groups.before(self._stored(change.state.id for change in changes)))
         discovered: list[NewUrl] = []
         keys = {row.id: row.key for row in self._stored(change.state.id for change in changes)}
@@ -149,6 +150,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
         held = (*found.held, *found.held_unindexed, *found.held_folded)
         leaving = (*found.excluded, *found.given_up, *found.unindexed, *found.forgotten, *held)
+        self._outbox.now = now
         batch = _TransactionEffects(self._groups.before(self._stored(leaving)))
         for row in self._stored(found.forgotten):
             self._apply(Change(row, forget=True), batch)
@@ -335,6 +337,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
 
     def backlog(self, sink: str, *, parked: bool = False) -> int:
         return self._outbox.backlog(sink, parked=parked)
+
+    def waiting_since(self, sink: str) -> int | None:
+        return self._outbox.waiting_since(sink)
 
     def check(self) -> None:
         """Nothing outside the process can damage this store."""

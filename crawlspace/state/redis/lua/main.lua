@@ -34,6 +34,7 @@ local function operation(name, run, is_read)
     end
     SINKS, ownership.clock = cjson.decode(given[2]), tonumber(given[4])
     local args = unpack_one(given[1])
+    outbox.now = tonumber(args.now)
     local refused_with = refusal(name, is_read, args)
     if refused_with then return refused_with end
     if not is_read then

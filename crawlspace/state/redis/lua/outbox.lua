@@ -13,9 +13,33 @@ function outbox.strike_out(sink, url, number)
   call("ZREM", outbox.key(sink, "parked"), number)
 end
 
+-- Note by when the orders of a minute are given: `noted` in `state/order_times.py`. Once a call.
+forget_after_call(function() outbox.is_noted = false end)
+function outbox.note_time(number)
+  outbox.is_noted = true
+  local now = outbox.now or math.floor(ownership.now_ms() / 1000)
+  local text = call("HGET", keys.meta, "order_times") or "[]"
+  local last = tonumber(string.match(string.sub(text, -20), "(%d+)%]%]$") or nil)  -- without reading the others
+  if last and last > now and last - now <= 60 then return end
+  local is_read, notes = pcall(cjson.decode, text)
+  if not is_read or type(notes) ~= "table" then notes = {} end
+  for _, note in ipairs(notes) do
+    if type(note) ~= "table" or type(note[1]) ~= "number" or type(note[2]) ~= "number" then notes = {} end
+  end
+  notes[#notes + 1] = {number, now + 60}
+  if #notes > 200 then
+    local kept = {}
+    for n = 1, 100, 2 do kept[#kept + 1] = {notes[n][1], notes[n + 1][2]} end
+    for n = 101, #notes do kept[#kept + 1] = notes[n] end
+    notes = kept
+  end
+  call("HSET", keys.meta, "order_times", cjson.encode(notes))
+end
+
 -- Give an order to one sink or all; it replaces an older one of the same URL. Call `flush` afterwards.
 function outbox.give(op, id, url, only)
   local number = records.next_number("orders")
+  if not outbox.is_noted then outbox.note_time(number) end
   for _, sink in ipairs(only and {only} or SINKS) do
     local older = call("HGET", outbox.key(sink, "url"), url)
     if older then outbox.strike_out(sink, url, older) end
