@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import mkstemp
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -32,6 +34,58 @@ def make_file(path: Path) -> None:
     """Create an empty file with mode 0600 if it is missing; SQLite's companion files get its mode. Ignore errors."""
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
+def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Write a file as a whole: the old one stays until the new one is on the disk. A file that is there keeps its mode and its owner, a new
+    one has `mode`, and of a link it is the file behind it. Raises OSError; then nothing has changed.
+    """
+    path = real_path(path)
+    with _unfinished(path, data) as unfinished:
+        with suppress(FileNotFoundError):
+            before = path.stat()
+            mode = stat.S_IMODE(before.st_mode)
+            with suppress(OSError):  # of a file of another user: root alone may give it back
+                os.chown(unfinished, before.st_uid, before.st_gid)
+        unfinished.chmod(mode)  # after chown, which may reduce it
+        unfinished.replace(path)
+    sync_folder(path.parent)
+
+
+def make_whole_file(path: Path, data: bytes) -> bool:
+    """Write a file with mode 0600, unless there is one; return whether it was written. Raises OSError."""
+    with _unfinished(path, data) as unfinished:
+        try:
+            os.link(unfinished, path)
+        except FileExistsError:
+            return False
+    sync_folder(path.parent)
+    return True
+
+
+@contextmanager
+def _unfinished(path: Path, data: bytes) -> Iterator[Path]:
+    """Write a file with mode 0600, and a name of its own, next to where it is to be; what is left of it is removed."""
+    descriptor, name = mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        yield Path(name)
+    finally:
+        with suppress(OSError):
+            Path(name).unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Have new names in a folder survive a power failure, where the file system can do that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def kind_of(status: os.stat_result) -> str:

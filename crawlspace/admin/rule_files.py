@@ -68,13 +68,22 @@ class RuleText:
 def rule_files(folder: Path, settings: Mapping[str, object]) -> dict[str, RuleFile]:
     """Return the files of a collection by name, missing ones too, and its global rules if it has any. Raises ConfigError."""
     data = Path(str(settings["CRAWLSPACE_DATA_DIR"]))
-    own = data / folder.name / _HISTORY
-    found = {name: RuleFile(name, folder / name, own) for name in NAMES if name != GLOBAL_RULES}
+    found = {name: RuleFile(name, folder / name, _history(folder / name, folder, data)) for name in NAMES if name != GLOBAL_RULES}
     path = global_rules_file(folder, settings)
     if path is not None:
-        is_own = path == folder / GLOBAL_RULES
-        found[GLOBAL_RULES] = RuleFile(GLOBAL_RULES, path, own if is_own else data / f".{_HISTORY}", is_shared=not is_own)
+        is_shared = path != folder / GLOBAL_RULES
+        found[GLOBAL_RULES] = RuleFile(GLOBAL_RULES, path, _history(path, folder, data), is_shared=is_shared)
     return found
+
+
+def _history(path: Path, folder: Path, data: Path) -> Path:
+    """Return the folder with the old versions of a file: one for each file, by whatever path and from whatever collection it is edited."""
+    real = real_path(path)
+    if real.parent == real_path(folder):
+        return data / folder.name / _HISTORY
+    if real.parent.parent == real_path(folder.parent):  # of another collection
+        return data / real.parent.name / _HISTORY
+    return data / f".{_HISTORY}" / digest_of(str(real).encode("utf-8", "surrogateescape"))
 
 
 def read_rule_file(file: RuleFile) -> RuleText:

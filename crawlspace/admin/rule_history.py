@@ -17,7 +17,7 @@ from crawlspace.admin.rule_files import RuleFile, digest_of
 from crawlspace.clock import Clock
 from crawlspace.config.files import is_there, read_bytes
 from crawlspace.errors import ConfigError, UsageError
-from crawlspace.private_files import make_folder, real_path
+from crawlspace.private_files import make_folder, real_path, replace_file, sync_folder
 
 VERSIONS_KEPT = 20
 """Old versions kept of each file."""
@@ -57,9 +57,9 @@ def save_rule_file(file: RuleFile, data: bytes | None, *, seen: str, user: str, 
             _keep(file, old, user=user, clock=clock)
             if data is None:
                 path.unlink()
+                sync_folder(path.parent)
             else:
-                _replace(path, data)
-            _sync_folder(path.parent)
+                replace_file(path, data, mode=path.parent.stat().st_mode & 0o666)
             _forget_old_versions(file)
     except OSError as error:
         raise ConfigError(f"{file.path} cannot be written: {error.strerror or error}; nothing was saved") from error
@@ -110,9 +110,9 @@ def _keep(file: RuleFile, old: bytes | None, *, user: str, clock: Clock) -> None
     while (note := file.history / f"{number}.{file.name}.json").exists():
         number += 1
     if old is not None:
-        _write(file.history / f"{number}.{file.name}", old, mode=0o600)
+        replace_file(file.history / f"{number}.{file.name}", old)
     described = {"until": now, "user": user, "size": len(old or b""), "missing": old is None}
-    _write(note, json.dumps(described).encode(), mode=0o600)
+    replace_file(note, json.dumps(described).encode())
 
 
 def _forget_old_versions(file: RuleFile) -> None:
@@ -120,40 +120,3 @@ def _forget_old_versions(file: RuleFile) -> None:
         for name in (f"{version.id}.{file.name}.json", f"{version.id}.{file.name}"):
             with suppress(OSError):
                 (file.history / name).unlink(missing_ok=True)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file in place of another, with its mode and owner. Raises OSError."""
-    before = path.stat() if is_there(path) else None
-    mode = path.parent.stat().st_mode & 0o666 if before is None else before.st_mode & 0o7777
-    unfinished = path.with_name(f".{path.name}.new")
-    try:
-        _write(unfinished, data, mode=mode)
-        if before is not None:
-            with suppress(OSError):  # of a file of another user: root alone may give it back
-                os.chown(unfinished, before.st_uid, before.st_gid)
-                unfinished.chmod(mode)  # which chown may have reduced
-        unfinished.replace(path)
-    except OSError:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise
-
-
-def _write(path: Path, data: bytes, *, mode: int) -> None:
-    with suppress(FileNotFoundError):
-        path.unlink()  # what was left by a kill, or a link
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):  # some file systems cannot
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

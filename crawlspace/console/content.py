@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import os
 import re
 import secrets
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ from crawlspace.console.routes import NoSuchThing
 from crawlspace.console.sending import cut_by_errors
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.private_files import make_folder
+from crawlspace.private_files import make_folder, make_whole_file
 from crawlspace.runtime.session.paths import CollectionPaths, archive_reader
 
 CONTENT = "/content"
@@ -78,13 +77,8 @@ class ContentLinks:
         if not self._key:
             try:
                 make_folder(self._path.parent)
-                try:
-                    file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                except FileExistsError:
-                    pass
-                else:
-                    with os.fdopen(file, "wb") as new:
-                        new.write(secrets.token_bytes(32))
+                if not self._path.exists():
+                    make_whole_file(self._path, secrets.token_bytes(32))  # another console may make one at this moment
                 key = self._path.read_bytes()
             except OSError as error:
                 raise ConfigError(f"the key for links {self._path} cannot be read or made: {error.strerror}") from error

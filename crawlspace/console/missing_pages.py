@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from crawlspace.errors import ConfigError, UsageError
-from crawlspace.private_files import make_folder
+from crawlspace.private_files import make_folder, replace_file
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 MOST_REPORTS = 500
@@ -81,11 +80,8 @@ class MissingPages:
             {"url": one.url, "words": one.words, "comment": one.comment, "at": one.at, "times": one.times}
             for one in reports.values()
         ]
-        new = self._path.with_name(f"{self._path.name}.new")
         try:
             make_folder(self._path.parent)
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                json.dump(rows, file, ensure_ascii=False)
-            new.replace(self._path)
+            replace_file(self._path, json.dumps(rows, ensure_ascii=False).encode("utf-8", "replace"))
         except OSError as error:
             raise ConfigError(f"the report cannot be written to {self._path}: {error.strerror}") from error

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from crawlspace.errors import ConfigError, UsageError
-from crawlspace.private_files import make_folder
+from crawlspace.private_files import make_folder, replace_file
 from crawlspace.text import quoted
 
 SHORTEST_PASSWORD = 10
@@ -136,14 +135,9 @@ class Users:
 
     def _save(self, entries: dict[tuple[str, str], _UserEntry]) -> None:
         text = "".join(f"{entry}\n" for entry in entries.values())
-        new = self.path.with_name(f"{self.path.name}.new")
         try:
             make_folder(self.path.parent)
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self.path)
+            replace_file(self.path, text.encode())
         except OSError as error:
             raise ConfigError(f"the users cannot be written to {self.path}: {error.strerror}") from error
 

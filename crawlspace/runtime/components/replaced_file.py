@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from crawlspace.private_files import real_path
+from crawlspace.private_files import real_path, sync_folder
 
 if sys.platform != "win32":
     import fcntl
@@ -70,7 +70,7 @@ class ReplacedFile:
             raise OSError(error.errno, f"{error.strerror}; the new content is in {self._part}", str(self._path)) from error
         finally:
             self.file.close()  # not before: without its lock another run could take it for its own
-        _sync_folder(self._path.parent)
+        sync_folder(self._path.parent)
 
     def discard(self) -> None:
         """Remove the new content; the old stays."""
@@ -114,13 +114,3 @@ class ReplacedFile:
             return os.path.samestat(os.fstat(file.fileno()), self._part.stat())
         except FileNotFoundError:
             return False
-
-
-def _sync_folder(folder: Path) -> None:
-    """Have the new name survive a power failure, where the system can do that."""
-    with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.admin.rule_files import RuleFile, digest_of
+from crawlspace.admin.rule_files import RuleFile, digest_of, rule_files
 from crawlspace.admin.rule_history import LOCK, VERSIONS_KEPT, RuleFileChanged, read_version, save_rule_file, versions
 from crawlspace.clock import FakeClock
 from crawlspace.errors import UsageError
@@ -66,3 +66,34 @@ def test_two_who_save_at_the_same_time(file: RuleFile) -> None:
         file.path.write_bytes(b"of the other")
     other.join(LONGEST_WAIT_S)
     assert (len(refused), file.path.read_bytes()) == (1, b"of the other")
+
+
+def test_each_file_has_one_history_whoever_edits_it(tmp_path: Path) -> None:
+    collections, data, elsewhere = tmp_path / "collections", tmp_path / "data", tmp_path / "elsewhere"
+    for folder in (collections / "a", collections / "b", elsewhere):
+        folder.mkdir(parents=True)
+    linked = collections / "b" / "crawl.rules"
+    linked.symlink_to(elsewhere / "crawl.rules")
+    for path in (collections / "global.rules", collections / "b" / "global.rules", elsewhere / "one", elsewhere / "other"):
+        path.write_text("allow domain a.test\n")
+    (elsewhere / "link").symlink_to(elsewhere / "one")
+
+    def history(name: str, file: str, named: Path | None = None) -> Path:
+        settings = {
+            "CRAWLSPACE_DATA_DIR": str(data),
+            "CRAWLSPACE_COLLECTIONS_DIR": str(collections),
+            "CRAWLSPACE_GLOBAL_RULES": None if named is None else str(named),
+        }
+        return rule_files(collections / name, settings)[file].history
+
+    own = data / "b" / "rule-history"
+    assert history("a", "crawl.rules") == data / "a" / "rule-history"
+    assert history("b", "rules.xml") == history("b", "global.rules") == own
+    assert history("a", "global.rules", collections / "b" / "global.rules") == own, "where the collection that has it looks"
+    shared = history("a", "global.rules")
+    assert shared.parent == data / ".rule-history"
+    assert shared == history("b", "global.rules", collections / "a" / ".." / "global.rules")
+    one, other, link = (history("a", "global.rules", elsewhere / name) for name in ("one", "other", "link"))
+    assert len({shared, one, other}) == 3
+    assert one == link == history("b", "global.rules", elsewhere / "one")
+    assert history("b", "crawl.rules") not in (own, one, other, shared)
