@@ -7,7 +7,6 @@ import html
 import json
 import re
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 from scrapy.settings import Settings
 
-from crawlspace.clock import Clock, SystemClock
+from crawlspace.clock import Clock, FakeClock, SystemClock
 from crawlspace.console.application import application, search_application
 from crawlspace.console.console import Console
 from crawlspace.console.guard import Access
@@ -67,12 +66,31 @@ class Browser:
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Got:
         return self._send(urllib.request.Request(self.base[:-1] + path, headers={**self.headers, **(headers or {})}))
 
-    def get_until(self, path: str, holds: Callable[[Got], bool]) -> Got:
-        """Return a page once it shows what is made in the background. The server waits a moment before it answers."""
-        give_up_at = time.monotonic() + LONGEST_WAIT_S
-        while not holds(found := self.get(path)):
-            assert time.monotonic() < give_up_at, found.words
+    def get_until(self, path: str, holds: Callable[[Got], bool], *, clock: FakeClock | None = None) -> Got:
+        """Return a page once it shows what threads and processes of the console make, for whose ends this waits between two looks.
+
+        With a clock, a minute passes before the next look. Fails if nothing has been made since the last one.
+        """
+        found, has_ended = self.get(path), True
+        while not holds(found):
+            assert has_ended, found.words
+            has_ended = self._wait_for_background()
+            if clock is not None:
+                clock.advance(60)
+            found = self.get(path)
         return found
+
+    def _wait_for_background(self) -> bool:
+        """Wait until nothing runs in the background of the console; return whether anything did."""
+        assert self.console is not None
+        threads = [thread for thread in threading.enumerate() if thread.name in ("snapshot", "comparison", "plan")]
+        for thread in threads:
+            thread.join(LONGEST_WAIT_S)
+        with self.console.starting:
+            processes = [process for process in self.console.processes.values() if process.poll() is None]
+        for process in processes:
+            process.wait(LONGEST_WAIT_S)
+        return bool(threads or processes)
 
     def get_bytes(self, path: str, headers: Mapping[str, str]) -> bytes:
         """The body of a response, as it is sent."""

@@ -212,7 +212,7 @@ async def _errors(request: web.Request, handler: guard.Handler) -> web.StreamRes
     except (ConnectionResetError, asyncio.CancelledError):
         raise
     except Exception:
-        logger.exception("a page of the console failed: %s %s", request.method, request.path)
+        logger.exception("a page of the console failed: %s %s", request.method, request.rel_url.raw_path)
         return _error_page(
             request,
             HTTPStatus.INTERNAL_SERVER_ERROR,

@@ -39,7 +39,7 @@ def cut_by_errors(request: web.Request) -> Iterator[None]:
     except ConnectionResetError:
         raise
     except Exception:
-        logger.exception("a response could not be sent to its end: %s %s", request.method, request.path)
+        logger.exception("a response could not be sent to its end: %s %s", request.method, request.rel_url.raw_path)
         if request.transport is not None:
             request.transport.abort()
 

@@ -44,8 +44,10 @@ def test_the_stores_are_exported(project: MakeProject, *, is_shared: bool) -> No
         with served(demo) as browser:
             assert samples(browser.get("/metrics").text) == {("crawlspace_up", name): 1 for name in ("demo", "other")}
         demo.crawl("demo").succeeded()
-        with served(demo) as browser:
-            got = browser.get_until("/metrics", lambda got: "crawlspace_queue" in {key[0] for key in samples(got.text)})
+        clock = FakeClock(time.time())
+        with served(demo, clock=clock) as browser:
+            queue = "crawlspace_queue"
+            got = browser.get_until("/metrics", lambda got: queue in {key[0] for key in samples(got.text)}, clock=clock)
         found = samples(got.text)
     assert found[("crawlspace_urls", "demo", "done")] == 2
     assert found[("crawlspace_urls", "demo", "gone")] == 1
@@ -73,8 +75,10 @@ def test_what_waits_is_exported(project: MakeProject) -> None:
         demo.scrapy("recrawl", "demo", server.url("/a")).succeeded()
         demo.scrapy("sites", "demo", "--pause", "127.0.0.1").succeeded()
         host = server.url("/").split("/")[2]
-        with served(demo) as browser:
-            got = browser.get_until("/metrics", lambda got: ("crawlspace_queue", "demo", "user") in samples(got.text))
+        clock = FakeClock(time.time())
+        with served(demo, clock=clock) as browser:
+            queue = ("crawlspace_queue", "demo", "user")
+            got = browser.get_until("/metrics", lambda got: queue in samples(got.text), clock=clock)
             of_host = samples(browser.get(f"/metrics?host={host},other.example").text)
             assert browser.get(f"/metrics?host={','.join('x' * 21)}").status == 400
     found = samples(got.text)

@@ -20,16 +20,11 @@ from tests.command_line import ROOT
 from tests.conftest import MakeProject
 from tests.integration.stored import FAST, collection
 from tests.notifications import LONGEST_WAIT_S
+from tests.servers import free_port
 from tests.sites import Site, page, serve, status
 
 TOKEN = "0123456789abcdef-token"
 CONTINUOUS = f"{FAST}CRAWLSPACE_CONTINUOUS = True\n"
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def get(port: int, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
