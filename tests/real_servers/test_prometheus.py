@@ -20,8 +20,9 @@ from tests.command_line import ROOT
 from tests.conftest import MakeProject
 from tests.consoles import served
 from tests.integration.stored import collection
-from tests.integration.test_crawl_metrics import CONTINUOUS, free_port, get
+from tests.integration.test_crawl_metrics import CONTINUOUS, get
 from tests.notifications import LONGEST_WAIT_S
+from tests.servers import free_port
 from tests.sites import Site, page, serve, status
 
 PROMETHEUS = os.environ["CRAWLSPACE_TEST_PROMETHEUS"]

@@ -20,11 +20,11 @@ from tests.command_line import start_scrapy
 from tests.conftest import MakeProject, Project
 from tests.consoles import Browser, served
 from tests.integration.stored import FAST, collection
-from tests.integration.test_crawl_metrics import CONTINUOUS, free_port, get, get_until
+from tests.integration.test_crawl_metrics import CONTINUOUS, get, get_until
 from tests.integration.test_logins import BASIC, KINDS, PASSWORD, REFUSED, RULES, settings, wiki
 from tests.integration.workers import MakeTeam, tree
 from tests.real_servers.test_prometheus import FOLDER, promtool
-from tests.servers import Server
+from tests.servers import Server, free_port
 from tests.sites import Site, held, page, serve, status
 
 EVERY_S, SAMPLES = 240, 31
