@@ -27,7 +27,7 @@ from benchmarks.serve import free_port
 from crawlspace.clock import SystemClock
 from crawlspace.console.snapshot.file import SnapshotFile
 from crawlspace.document import Document
-from crawlspace.model import NewUrl, Source, State, UrlState
+from crawlspace.model import Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -37,10 +37,12 @@ HOSTS = 2_000
 _AT_ONCE = 1_000
 _ROUNDS = 20
 _LONGEST_S = 3_600
+_HELD_FROM = 0.98
 _PAGE_S, _MEMORY_MB, _PASS_US = 1.0, 200, 60
 _PATHS = (
     "/",
     "/deletions",
+    "/deletions?host=www1.example.com",
     "/runs",
     "/sinks",
     "/sites",
@@ -170,7 +172,7 @@ def _fill(store: Store, size: int) -> None:
 
 
 def _crawled(state: UrlState, now: int) -> Change | None:
-    """Return the change of a crawled URL: most are documents, some errors, redirects and excluded ones; a fifth waits."""
+    """Return the change of a crawled URL: most are documents, some of them held, some errors, redirects and excluded ones; a fifth waits."""
     chance = random.Random(state.id)
     kind = chance.random()
     if kind < 0.2:
@@ -189,8 +191,9 @@ def _crawled(state: UrlState, now: int) -> Change | None:
     if kind < 0.45:
         return Change(structs.replace(state, state=State.EXCLUDED, status=740, **{**times, "next_fetch": None}))
     checksum = blake2b(state.url.encode(), digest_size=16).digest()
+    held = Held.RULES if kind > _HELD_FROM else None
     document = Document(state.url, "A page with a usual name", "What it is about", "en", "Some words.", [], "text/html")
-    return Change(structs.replace(state, state=State.DONE, status=200, checksum=checksum, **times), document, links)
+    return Change(structs.replace(state, state=State.DONE, status=200, checksum=checksum, held=held, **times), document, links)
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ class Summary:
     @property
     def counts(self) -> Counts:
         """Return what `Store.counts` must return for a store with these records."""
-        names = ("indexed", "outbox", "parked", "retrying", "held", "left_to_others", "orphaned", "duplicates")
+        names = ("indexed", "outbox", "parked", "retrying", "left_to_others", "orphaned", "duplicates")
         numbers = {name: self._numbers[name] for name in names}
         return Counts(
             by_state=dict(self._states),
@@ -191,7 +191,6 @@ class Summary:
         self._numbers["indexed"] += url.indexed
         self._numbers["duplicates"] += url.checksum is not None and not url.indexed
         self._numbers["retrying"] += url.retries > 0
-        self._numbers["held"] += (url.indexed or url.left) and url.held is not None
         self._numbers["left_to_others"] += url.left
         self._numbers["orphaned"] += url.orphaned is not None
 

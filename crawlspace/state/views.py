@@ -145,8 +145,6 @@ class Counts:
     """Hosts that have a URL, whatever the port."""
     retrying: int
     """URLs with an outstanding retry of this run."""
-    held: int = 0
-    """Documents in the index whose deletion is held."""
     refused: Mapping[Reason, int] = field(default_factory=dict)
     """Links that were refused, of all pages as last fetched."""
     orphaned: int = 0

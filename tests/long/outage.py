@@ -105,15 +105,15 @@ def _simulated(pages: int) -> list[Row]:
         web.pages = dict(well)
         web.crawl()
         lost = _week(web, codes, well, pages)
-        held = store.counts().held
+        held = sum(store.held_numbers().values())
         web.pages = dict(well)
         web.crawl(after=31)
-        back, held_after = len(web.indexed), store.counts().held
+        back, held_after = len(web.indexed), sum(store.held_numbers().values())
         _week(web, codes, well, pages)
         gone = set(random.Random(1).sample(names, round(0.6 * pages)))
         web.pages = {url: what for url, what in well.items() if url not in gone}
         web.crawl(after=31)
-        left, waiting = pages - len(web.indexed), store.counts().held
+        left, waiting = pages - len(web.indexed), sum(store.held_numbers().values())
         UrlChanges(store, clock=web.clock).approve()
         web.crawl()
         finally_left = {HOME + name for name in {url.removeprefix(HOME) for url in well} - web.indexed}
@@ -261,7 +261,7 @@ class _Outage:
 
     def held(self) -> int:
         with contextlib.closing(SqliteStore(self._collection.store_file, read_only=True)) as store:
-            return store.counts().held
+            return sum(store.held_numbers().values())
 
     def command(self, *words: str) -> None:
         done = subprocess.run(

@@ -265,7 +265,7 @@ def release_linked(store: Store, ids: Sequence[int], *, now: int) -> None:
             return None
         return Change(structs.replace(state, held=None, held_mark=0), keep_in_index=True)
 
-    if store.counts().held:
+    if ids and next(store.urls(reason=Held.MANY), None) is not None:
         for first in range(0, len(ids), ORPHANS_AT_ONCE):
             store.revise(ids[first : first + ORPHANS_AT_ONCE], change, now=now)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scrapy.crawler import Crawler
 
 from crawlspace.admin.refresh import soonest_due
-from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
+from crawlspace.admin.site_report import SiteReport, held_by_reason, unreachable_sites
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.addresses import Located
@@ -419,8 +419,7 @@ class Session:
             errors = self.collection.policy.max_temporary_errors
             self.final_sites = unreachable_sites(self.store, max_temporary_errors=errors)
             self._failing = failing_sites(self.store, self.progress.failed_sites, self.collection.policy)
-            if self.final_counts.held or held_sites(self.final_sites):
-                self.final_held = held_by_reason(self.store, self.final_sites)
+            self.final_held = held_by_reason(self.store, self.final_sites)
             if self.finish_reason != "finished" or not self.progress.fetched:
                 self.next_due = soonest_due(self.store, self.collection.refresh, now=self.clock.now())
 

@@ -227,16 +227,13 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
     ) -> Iterator[UrlState]:
         """Read in pages, so that neither memory nor the server is occupied while the caller works."""
         if held or reason is not None:
-            ids = sorted(self._held_ids())
-            for first in range(bisect_right(ids, after), len(ids), _PAGE):
-                some = self.server.call("held_urls", ids=ids[first : first + _PAGE], reason=reason, host=host)
-                for found in states_of(some):
-                    if (
-                        (state is None or found.state is state)
-                        and (not leased or found.lease_until is not None)
-                        and status in (None, found.status)
-                    ):
-                        yield found
+            for found in self._held(after=after, reason=reason, host=host):
+                if (
+                    (state is None or found.state is state)
+                    and (not leased or found.lease_until is not None)
+                    and status in (None, found.status)
+                ):
+                    yield found
             return
         wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host}
         while True:
@@ -247,29 +244,28 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
 
     def counts(self) -> Counts:
         reply = self.server.call("counts")
-        held = self._held(folded=False)
         with understood("its numbers"):
-            return counts_of(reply, held=len(held))
+            return counts_of(reply)
 
     def folded_urls(self) -> Iterator[UrlState]:
-        return self._by_ids(sorted(self._held(folded=True)))
+        return self._held(folded=True)
 
     def held_numbers(self) -> dict[tuple[Held, str], int]:
         found = Counter[tuple[Held, str]]()
         seen: set[int] = set()
-        for _, groups in self._held_some(is_grouped=True):
+        cursor = "0"
+        while True:
+            next_, groups = self.server.call("held_some", cursor=cursor, limit=AT_ONCE)
             for reason, site, ids in groups:
                 new = {*ids} - seen  # a scan may return one twice
                 found[Held(reason), site.decode()] += len(new)
                 seen |= new
-        return dict(found)
+            cursor = next_.decode()
+            if cursor == "0":
+                return dict(found)
 
-    def _by_ids(self, ids: Sequence[int]) -> Iterator[UrlState]:
-        for first in range(0, len(ids), _PAGE):
-            yield from self.get_by_ids(ids[first : first + _PAGE])
-
-    def _held_ids(self) -> set[int]:
-        """Return the ids of all URLs that are held, also of those without a document in the index."""
+    def _held(self, *, after: int = 0, **wanted: object) -> Iterator[UrlState]:
+        """Yield some of the URLs that are held, from the one after that id on: the ids of all are read first, and the URLs in pages."""
         held: set[int] = set()
         cursor = 0
         while True:
@@ -277,23 +273,10 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
             with understood("its held deletions"):
                 held.update(map(int, some))
             if not int(cursor):
-                return held
-
-    def _held(self, *, folded: bool) -> set[int]:
-        held: set[int] = set()
-        for ids, _ in self._held_some(folded=folded):
-            held.update(ids)
-        return held
-
-    def _held_some(self, **wanted: object) -> Iterator[tuple[list[int], list[Any]]]:
-        """Yield the ids of held deletions, or groups of them: reason, site, ids."""
-        cursor = "0"
-        while True:
-            next_, ids, groups = self.server.call("held_some", cursor=cursor, limit=AT_ONCE, **wanted)
-            yield ids, groups
-            cursor = next_.decode()
-            if cursor == "0":
-                return
+                break
+        ids = sorted(held)
+        for first in range(bisect_right(ids, after), len(ids), _PAGE):
+            yield from states_of(self.server.call("held_urls", ids=ids[first : first + _PAGE], **wanted))
 
     # values by name
     def get_meta(self, name: str) -> str | None:
@@ -367,7 +350,7 @@ def urls_leased(server: RedisServer, site: str, reply: bytes | Sequence[bytes], 
     return states
 
 
-def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
+def counts_of(reply: Sequence[Any]) -> Counts:
     """Return the counts of a reply of the server."""
     by_name, by_status, waiting, parked, hosts, left, orphaned = reply
     numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
@@ -384,7 +367,6 @@ def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
         parked=parked,
         hosts=hosts,
         retrying=numbers.get("retrying", 0),
-        held=held,
         refused=by_reason((name[8:], count) for name, count in numbers.items() if name.startswith("refused ")),
         left_to_others=left,
         orphaned=orphaned,

@@ -188,7 +188,6 @@ def counts(db: apsw.Connection) -> Counts:
         parked=sum(count for name, count in numbers.items() if name.startswith("parked ")),
         hosts=db.execute("SELECT count(DISTINCT host) FROM site WHERE urls > 0").get,
         retrying=numbers.get("retrying", 0),
-        held=db.execute("SELECT count(*) FROM url INDEXED BY url_held WHERE held IS NOT NULL AND (indexed OR left_behind)").get,
         refused=by_reason((name[8:], count) for name, count in numbers.items() if name.startswith("refused ")),
         left_to_others=db.execute("SELECT count(*) FROM url INDEXED BY url_left WHERE left_behind").get,
         duplicates=numbers.get("with document", 0) - numbers.get("indexed", 0),

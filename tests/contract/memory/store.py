@@ -276,7 +276,6 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
             parked=parked,
             hosts=len({_host(row.site) for row in rows}),
             retrying=sum(1 for row in rows if row.retries),
-            held=sum(1 for row in rows if row.held is not None and self._groups.is_in_index(row)),
             refused=refused_links.total(row.refused for row in rows),
             left_to_others=sum(1 for row in rows if self._groups.has_left(row.id)),
             orphaned=sum(1 for row in rows if row.orphaned is not None),

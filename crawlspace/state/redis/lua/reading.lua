@@ -105,43 +105,38 @@ function reading.is_held(id, row)
   return row and row[HELD] and (groups.representative_of(id, row) == id or groups.is_left_in_index(id))
 end
 
--- Return those of some ids in the set of held deletions that have one, for a reason and of a host, if these are given.
+-- Return those of some ids in the set `held` that are documents in the index with a held deletion, for a reason and of a host, if these are
+-- given; with `folded` all URLs that are held because they are folded.
 function reads.held_urls(args)
   local found = {}
   prefetch(args.ids)
   for _, id in ipairs(args.ids) do
     local row = get(id)
-    if row and (args.reason == nil or row[HELD] == args.reason)
-      and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host) and reading.is_held(id, row) then
-      found[#found + 1] = id
-    end
+    local is_wanted = row and (args.reason == nil or row[HELD] == args.reason)
+      and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host)
+    if args.folded then is_wanted = row and row[HELD] == HELD_FOR.FOLDED else is_wanted = is_wanted and reading.is_held(id, row) end
+    if is_wanted then found[#found + 1] = id end
   end
   return reading.replies(found)
 end
 
--- Return the cursor for the next call ("0": there are no more) and some of the held deletions, or of all URLs that are held because they are
--- `folded`; `is_grouped` returns them by reason and site instead.
+-- Return the cursor for the next call ("0": there are no more) and some of the held deletions: a reason, a site and its ids each.
 function reads.held_some(args)
-  local found, held, by_key, grouped = call("SSCAN", keys.held, args.cursor, "COUNT", args.limit), {}, {}, {}
-  local ids = {}
+  local found, ids, by_key, grouped = call("SSCAN", keys.held, args.cursor, "COUNT", args.limit), {}, {}, {}
   for n, member in ipairs(found[2]) do ids[n] = tonumber(member) end
   prefetch(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
-    local is_wanted
-    if args.folded then is_wanted = row and row[HELD] == HELD_FOR.FOLDED else is_wanted = reading.is_held(id, row) end
-    if is_wanted and args.is_grouped then
+    if reading.is_held(id, row) then
       local key = row[HELD] .. " " .. row[SITE]
       if not by_key[key] then
         by_key[key] = {}
         grouped[#grouped + 1] = {row[HELD], sites.name(row[SITE]), by_key[key]}
       end
       table.insert(by_key[key], id)
-    elseif is_wanted then
-      held[#held + 1] = id
     end
   end
-  return {found[1], held, grouped}
+  return {found[1], grouped}
 end
 
 function reads.counts()
