@@ -66,7 +66,7 @@ def test_what_is_to_be_fetched_again_must_be_said(project: MakeProject) -> None:
     with served(demo) as browser:
         browser.headers.update(token_of(demo, Role.OPERATOR))
         cases = [
-            ({}, 400, "say what is to be fetched again"),
+            ({}, 400, "name what is to be fetched again"),
             ({"urls": ["x y"]}, 400, "is not a valid URL"),
             ({"prefix": "www.test"}, 400, "--prefix is 'www.test'"),
             ({"urls": ["http://127.0.0.1:9/"]}, 409, "demo has never been crawled"),

@@ -31,7 +31,7 @@ def recrawl_urls(asked: Asked, body: of.RecrawlBody) -> to.DueAnswer:
     selection = Selection(prefix=prefix, host=body.host.lower() or None, errors=body.errors)
     is_selection = selection != Selection()
     if not body.urls and not is_selection:
-        raise UsageError("say what is to be fetched again: urls, or one of prefix, host and errors")
+        raise UsageError("name what is to be fetched again: send urls, or one of prefix, host and errors")
     paths = asked.console.paths(asked.name)
     urls = [read_url(text) for text in body.urls]
     with _crawled(paths, changes=True) as opened:
@@ -96,7 +96,7 @@ def _crawled(paths: CollectionPaths, *, changes: bool) -> Iterator[OpenStore]:
     """Open the store. Raises NotNow if the collection was never crawled."""
     with paths.store.changing() if changes else paths.store.reading() as opened:
         if opened is None:
-            raise NotNow(f"{paths.name} has never been crawled: a crawl has to be started first")
+            raise NotNow(f"{paths.name} has never been crawled: start a crawl first")
         yield opened
 
 

@@ -139,13 +139,34 @@ def required(takes: type[Struct]) -> frozenset[str]:
     return frozenset(one.encode_name for one in msgspec.structs.fields(takes) if one.required)
 
 
+_TYPES: Mapping[str, str] = {
+    "`int`": "a whole number",
+    "`float`": "a number",
+    "`bool`": "true or false",
+    "`str`": "a text",
+    "`array`": "a list",
+    "`object`": "a JSON object",
+    "`null`": "null",
+}
+
+
 def _sentence(message: str, takes: type[Struct]) -> str:
     """Return a message of msgspec as a sentence for whoever has sent the request."""
     what, _, place = message.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
+    name = what.rpartition(" ")[2].strip("`")
     if "missing required field" in what:
-        return f"{what.rpartition(' ')[2].strip('`')} is missing"
+        return f"the parameter {name} is missing: send it"
     if "unknown field" in what:
-        names = ", ".join(properties(takes)) or "none"
-        return f"there is no parameter {what.rpartition(' ')[2].strip('`')}: there are {names}"
-    return f"{place or 'the request'} is wrong: {what[:1].lower()}{what[1:].replace('`', '')}"
+        names = ", ".join(properties(takes))
+        return f"there is no parameter {name}: " + (f"there are {names}" if names else "this address has none")
+    if what.startswith("Invalid enum value"):
+        allowed = properties(takes).get(place, {}).get("enum")
+        choices = [str(one) for one in allowed if one] if isinstance(allowed, list) else []
+        return f"{place} is {name}: send one of {', '.join(choices)}, or leave it out"
+    for written, meant in _TYPES.items():
+        what = what.replace(written, meant)
+    if "matching regex" in what:
+        return f"{place} is wrong: send {properties(takes).get(place, {}).get('description', 'another text')}"
+    expected, _, got = what.removeprefix("Expected ").partition(", got ")
+    return f"{place or 'the request'} is {got or 'wrong'}: send {expected}"

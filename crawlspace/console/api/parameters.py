@@ -1,6 +1,6 @@
 """What requests of the JSON interface may have: the query of a GET, the JSON body of a POST.
 
-A field without a default must be given, and one that is not declared is refused, so that a mistyped name is told.
+A field without a default must be given, and one that is not declared is refused, so that a mistyped name is reported.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SearchQueryParameters(Struct, forbid_unknown_fields=True):
 
 
 class DocumentQuery(Struct, forbid_unknown_fields=True):
-    """How a document is sent; an Accept header that asks for text/markdown does as well."""
+    """How a document is sent: as JSON, or as Markdown, which an Accept header with text/markdown also asks for."""
 
     format: Literal["", "json", "markdown"] = ""
 
@@ -103,14 +103,14 @@ class DeletionsQuery(Struct, forbid_unknown_fields=True):
 
 
 class DecisionBody(Struct, forbid_unknown_fields=True):
-    """Which held deletions are decided on; without a reason all."""
+    """Which held deletions are approved or discarded; without parameters all."""
 
     reason: HeldReason = ""
     host: HostWithoutPort = ""
 
 
 class RecrawlBody(Struct, forbid_unknown_fields=True):
-    """URLs to fetch again: those named, and the known ones that fit all else that is given."""
+    """URLs to fetch again: those named, and the known ones to which all other parameters apply."""
 
     urls: UrlsOfRequest = ()
     prefix: Annotated[str, Meta(max_length=_LONGEST_URL, description="known URLs with this beginning")] = ""

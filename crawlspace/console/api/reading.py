@@ -67,7 +67,7 @@ def parked(asked: Asked, _: of.NoParameters) -> to.ParkedAnswer:
     paths, name = asked.console.paths(asked.name), asked.match["sink"]
     with paths.store.reading() as opened:
         if opened is None or name not in {one.name for one in sink_reports(opened.store, paths.sinks)}:
-            raise NoSuchThing(f"{paths.name} has no sink {quoted(name)}")
+            raise NoSuchThing(f"{paths.name} has no sink {quoted(name)}: /collections/{paths.name}/sinks lists them")
         return to.ParkedAnswer([to.ParkedRow(op.value, url, reason) for op, url, reason in opened.store.parked(name)])
 
 
@@ -98,7 +98,7 @@ def _lines_of_urls(asked: Asked, paths: CollectionPaths, selected: UrlFilter, qu
         if query.after:
             state = opened.store.get(query.after)
             if state is None:
-                raise UsageError(f"after is {quoted(query.after)}, which is not known: take another URL of the page before")
+                raise UsageError(f"after is {quoted(query.after)}, which is not known: send another URL of the page before")
             after = state.id
         found = islice(listed_urls(paths, opened, selected, by_url=query.sorted, after=after), query.limit)
         if query.with_referrers:

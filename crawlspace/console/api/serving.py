@@ -93,11 +93,11 @@ async def _body(request: web.Request) -> object:
     try:
         return await asyncio.to_thread(msgspec.json.decode, body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"the request is no JSON: {error}") from error
+        raise UsageError(f"the request cannot be read as JSON, in UTF-8: {error}") from error
 
 
 def _prefers_markdown(request: web.Request) -> bool:
-    """Whether the Accept header names Markdown before JSON. Weights are left out of account: who wants both says `format`."""
+    """Whether the Accept header names Markdown before JSON. Weights are ignored; `format` decides where both are accepted."""
     types = [part.partition(";")[0].strip().lower() for part in request.headers.get("Accept", "").split(",")]
     return MARKDOWN in types and JSON not in types[: types.index(MARKDOWN)]
 
