@@ -129,7 +129,7 @@ def _options(steps: _Steps, urls: int) -> Iterator[Row]:
     whole.unlink()
     least = urls // 20
     are_forgotten: Callable[[SqliteStore], bool] = lambda store: urls - sum(store.counts().by_state.values()) >= least  # noqa: E731
-    are_held: Callable[[SqliteStore], bool] = lambda store: store.counts().held >= least  # noqa: E731
+    are_held: Callable[[SqliteStore], bool] = lambda store: sum(store.held_numbers().values()) >= least  # noqa: E731
     for has_come in (are_forgotten, are_held):
         yield steps.killed(filled, "drop", "folded", has_come, done, expected)
     yield from steps.rows("remove www", *steps.run("write", filled, "--to", "www"))

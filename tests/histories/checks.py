@@ -50,7 +50,7 @@ class CheckedCollection(Collection):
             "by state": dict(counts.by_state),
             "by status": dict(counts.by_status),
             "indexed": counts.indexed,
-            "held": counts.held,
+            "held": self._held,
             "left to others": counts.left_to_others,
             "retrying": counts.retrying,
             "outbox": counts.outbox,

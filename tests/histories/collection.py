@@ -156,6 +156,7 @@ class Collection:
         with self._crawler.store() as store:
             self._known = {state.url: state for state in store.urls()}
             self._counts = replace(store.counts(), outbox=store.backlog(EMBEDDED), parked=len(store.parked(EMBEDDED)))
+            self._held = sum(store.held_numbers().values())
         if self._other is not None:
             left = self._crawler.left_to_others(self._known.values())
             self._answers_for = left | {url for url, state in self._known.items() if state.indexed}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ from crawlspace.console.users import Role, Users
 from crawlspace.document import Document
 from tests.conftest import MakeProject, Project
 from tests.consoles import Browser, served
-from tests.integration.stored import collection, opened, shared
+from tests.integration.stored import FAST, collection, opened, shared
+from tests.search_server import INDEX, search_server
 from tests.sites import Site, page, serve, status
 
 SCRIPT = "<script>alert(1)</script>{{7*7}}"
@@ -91,6 +93,25 @@ def test_an_audit_is_a_process_of_its_own(project: MakeProject, monkeypatch: pyt
         for action in ("start", "send-again"):
             assert viewer.post(f"/c/demo/sinks/embedded/{action}", csrf=viewer.csrf()).status == 403
         assert "/sinks/embedded/" not in viewer.get("/c/demo/sinks").text, "a viewer has no buttons"
+
+
+def test_the_indexes_of_a_server(project: MakeProject) -> None:
+    with serve(Site({"/": page("Home"), "/robots.txt": status(404)})) as server, search_server() as search:
+        options = {"search": {"type": "opensearch", "url": search.url, "index": INDEX}}
+        demo = project(collection(server.url("/"), settings=f"{FAST}CRAWLSPACE_SINKS = {options!r}\n"))
+        with served(demo) as browser:
+            assert "There is none yet" in browser.get("/c/demo/sinks/search/indexes").words
+        demo.crawl("demo").succeeded()
+        with served(demo) as browser:
+            assert "/c/demo/sinks/search/indexes" in browser.get("/c/demo/sinks").text
+            found = browser.get("/c/demo/sinks/search/indexes").words
+            assert re.search(rf"{INDEX}\S* searched: the alias leads here 1 0", found), found
+            assert browser.get("/c/demo/sinks/other/indexes").status == 404
+        options["search"]["url"] = "http://127.0.0.1:9"
+        demo.write({"demo/settings.py": f"{FAST}CRAWLSPACE_SINKS = {options!r}\n"})
+        with served(demo) as browser:
+            failed = browser.get("/c/demo/sinks/search/indexes")
+            assert (failed.status, "127.0.0.1:9" in failed.words) == (503, True)
 
 
 def test_never_crawled(project: MakeProject) -> None:

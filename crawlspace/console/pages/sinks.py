@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crawlspace.admin.sink_report import SinkReport, sink_reports
-from crawlspace.config.sinks import EMBEDDED, tells_what_it_has
+from crawlspace.config.sinks import EMBEDDED, is_rebuildable, tells_what_it_has
 from crawlspace.console import crawls
 from crawlspace.console.routes import Asked, Done, NoSuchThing, Routes, View, action, page
 from crawlspace.console.templates import link, path_part
@@ -15,6 +15,7 @@ from crawlspace.document import IndexOrder
 from crawlspace.errors import UsageError
 from crawlspace.index.marks import BatchMark, stored_mark
 from crawlspace.runtime.session.paths import CollectionPaths
+from crawlspace.runtime.session.rebuilding import indexes_of
 from crawlspace.runtime.session.reindexing import send_parked
 from crawlspace.state.store import Store
 from crawlspace.text import counted, quoted
@@ -39,6 +40,8 @@ class _Sink:
     notes: Sequence[str]
     is_comparable: bool
     """Whether an audit can compare it."""
+    has_indexes: bool
+    """Whether it is a server with an alias that leads to one of several indexes."""
 
 
 def show(asked: Asked) -> View:
@@ -63,13 +66,22 @@ def show(asked: Asked) -> View:
 
 def _sink(paths: CollectionPaths, store: Store, report: SinkReport, now: int) -> _Sink:
     oldest = store.orders(report.name, 1, now=now, most_bytes=1) if report.waiting else ()
+    options = [one for one in paths.sinks.options if one.name == report.name]
     return _Sink(
         report,
         oldest[0] if oldest else None,
         stored_mark(store, report.name),
         list(report.sentences(paths.name)),
-        any(one.name == report.name and tells_what_it_has(one) for one in paths.sinks.options),
+        any(map(tells_what_it_has, options)),
+        any(map(is_rebuildable, options)),
     )
+
+
+def show_indexes(asked: Asked) -> View:
+    """Show which indexes a sink has on its server, which is asked for them."""
+    paths = asked.console.paths(asked.name)
+    sink = _named(asked, [one.name for one in paths.sinks.options if is_rebuildable(one)])
+    return View("sink_indexes.html", {"sink": sink, "found": indexes_of(paths, sink)})
 
 
 def show_parked(asked: Asked) -> View:
@@ -150,6 +162,7 @@ def start(asked: Asked) -> Done:
 ROUTES: Routes = (
     page("/c/{name}/sinks", show),
     page("/c/{name}/sinks/{sink}/parked", show_parked),
+    page("/c/{name}/sinks/{sink}/indexes", show_indexes),
     action("/c/{name}/sinks/{sink}/send-again", send_again),
     action("/c/{name}/sinks/{sink}/start", start),
 )

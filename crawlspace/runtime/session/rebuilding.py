@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack, closing
 from threading import Event
+from typing import NamedTuple
 
 from crawlspace.admin.delivery import open_sink
 from crawlspace.admin.rebuild import Rebuild, Rebuilt
@@ -13,7 +14,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import SinkOptions, is_rebuildable
 from crawlspace.errors import IndexUnavailable, StoreError, StoreLocked, UsageError
 from crawlspace.index.marks import stored_mark
-from crawlspace.index.sink import Rebuildable, Sink, place_of
+from crawlspace.index.sink import Copies, Rebuildable, Sink, place_of
 from crawlspace.index.versions import Versions
 from crawlspace.parsing import integer
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
@@ -68,6 +69,29 @@ def discard(paths: CollectionPaths, sink: str | None) -> str:
         except IndexUnavailable as error:
             raise StoreError(str(error)) from error
     return f"{name} is given up" if name else f"no index is being built for the sink {options.name}"
+
+
+class SinkIndexes(NamedTuple):
+    """The indexes of a sink on its server."""
+
+    copies: Copies
+    documents: int
+    """Documents of the collection in the searched index."""
+    others: int
+    """Documents of other collections there."""
+
+
+def indexes_of(paths: CollectionPaths, sink: str) -> SinkIndexes:
+    """Ask the server of a sink for its indexes. Raises UsageError where it has none of its own, and StoreError if it does not answer."""
+    options = _chosen(paths, sink)
+    with closing(open_sink(options, paths.sinks, owner=paths.name)) as index:
+        assert isinstance(index, Rebuildable), options.type
+        try:
+            copies = index.copies()
+            own, all_documents = (index.count(owner=owner) if copies.present else 0 for owner in (paths.name, None))
+        except IndexUnavailable as error:
+            raise StoreError(str(error)) from error
+    return SinkIndexes(copies, own, all_documents - own)
 
 
 def _chosen(paths: CollectionPaths, name: str | None) -> SinkOptions:
