@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -219,11 +220,17 @@ def referrers(keys: Collection[int], store: Store, *, most: int) -> dict[int, Re
     return found
 
 
-def with_referrers(reports: Iterable[UrlReport], store: Store, *, most: int) -> Iterator[tuple[UrlReport, Referring]]:
-    """Yield the reports of URLs with the pages that lead to each, `most` for each: a pass over all links for every 20,000 URLs."""
-    left = iter(reports)
+def with_referrers(
+    reports: Iterable[UrlReport], store: Store, *, most: int, passes: Iterable[AbstractContextManager[object]] | None = None
+) -> Iterator[tuple[UrlReport, Referring]]:
+    """Yield the reports of URLs with the pages that lead to each, `most` for each: a pass over all links for every 20,000 URLs.
+
+    Each pass is made inside the next of `passes`, which is left before anything is yielded: whoever reads may take long.
+    """
+    left, permits = iter(reports), iter(repeat(nullcontext()) if passes is None else passes)
     while some := list(islice(left, _OF_ONE_PASS)):
-        found = referrers({one.state.key for one in some}, store, most=most)
+        with next(permits):
+            found = referrers({one.state.key for one in some}, store, most=most)
         ids = sorted({id for of_key in found.values() for id in of_key.ids})
         urls = {state.id: state.url for states in _in_batches(ids, store) for state in states}
         for one in some:

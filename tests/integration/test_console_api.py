@@ -10,7 +10,10 @@ from urllib.parse import quote
 
 import pytest
 
-from crawlspace.console.users import Role, Users
+from crawlspace.console.api import reading
+from crawlspace.console.api.parameters import UrlsQuery
+from crawlspace.console.routes import Asked, alone
+from crawlspace.console.users import Role, User, Users
 from crawlspace.urls import document_id
 from tests.conftest import MakeProject, Project
 from tests.consoles import Browser, Got, served
@@ -122,6 +125,11 @@ def test_one_request_at_a_time_reads_all_links(project: MakeProject) -> None:
         assert (shown.status, sentence in shown.words) == (409, True)
         assert api.browser.get(path).status == 200
         assert api.browser.get(path).status == 200, "it is free again"
+        asked = Asked(console, User("anna", Role.VIEWER), path, name="demo")
+        lines = reading.urls(asked, UrlsQuery(with_referrers=True)).lines
+        next(lines)
+        with alone(console.passes, "a client that reads slowly"):
+            assert len(list(lines)) == 2, "of one pass, which is over"
 
 
 def test_documents_as_json_and_markdown(project: MakeProject) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from contextlib import AbstractContextManager
+from itertools import chain, islice, repeat
 
 import msgspec
 
@@ -102,9 +103,11 @@ def _lines_of_urls(asked: Asked, paths: CollectionPaths, selected: UrlFilter, qu
             after = state.id
         found = islice(listed_urls(paths, opened, selected, by_url=query.sorted, after=after), query.limit)
         if query.with_referrers:
-            with alone(asked.console.passes, "the links of all pages are being read"):
-                for known, referring in with_referrers(found, opened.store, most=REFERRERS):
-                    yield _line(known, referring.as_json())
+            permit = asked.console.passes  # later passes wait for it: the answer has begun
+            first: AbstractContextManager[object] = alone(permit, "the links of all pages are being read")
+            passes = chain([first], repeat(permit))
+            for known, referring in with_referrers(found, opened.store, most=REFERRERS, passes=passes):
+                yield _line(known, referring.as_json())
         else:
             for known in found:
                 yield _line(known, {})
