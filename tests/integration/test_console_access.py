@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Lock
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,29 @@ def test_guesses_at_the_same_time_are_limited(demo: Project, users: Users) -> No
         with ThreadPoolExecutor(many) as pool:
             answers = Counter(pool.map(guess, range(many)))
     assert answers == {401: FREE_ATTEMPTS, 429: many - FREE_ATTEMPTS}
+
+
+def test_two_passwords_are_checked_at_a_time(demo: Project, users: Users, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes 32 MiB."""
+    del users
+    real, lock, at_once, most = hashlib.scrypt, Lock(), 0, 0
+
+    def scrypt(password: bytes, **options: Any) -> bytes:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        try:
+            return real(password, **options)
+        finally:
+            with lock:
+                at_once -= 1
+
+    monkeypatch.setattr("crawlspace.console.users.hashlib.scrypt", scrypt)
+    with served(demo, clock=FakeClock()) as browser, ThreadPoolExecutor(FREE_ATTEMPTS) as pool:
+        names = [f"user{number}" for number in range(FREE_ATTEMPTS)]
+        answers = list(pool.map(lambda name: Browser(browser.base).log_in(name, "a password").status, names))
+    assert (answers, most) == ([401] * FREE_ATTEMPTS, 2)
 
 
 def test_guesses_from_an_address_are_limited_for_all_users(demo: Project, users: Users) -> None:
