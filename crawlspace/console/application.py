@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from http import HTTPStatus
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 from jinja2 import Environment
@@ -191,8 +191,10 @@ def render(request: web.Request, view: View, console: Console, *, name: str = ""
 
 
 async def _send(request: web.Request, download: FileDownload) -> web.StreamResponse:
-    name = f'attachment; filename="{download.filename}"'
-    return await send_lines(request, download.lines, {"Content-Type": download.content_type, "Content-Disposition": name})
+    quoted = quote(download.filename, safe="")  # RFC 6266: the name of a collection may be any text
+    name = f'filename="{quoted}"' if quoted == download.filename else f"filename*=UTF-8''{quoted}"
+    headers = {"Content-Type": download.content_type, "Content-Disposition": f"attachment; {name}"}
+    return await send_lines(request, download.lines, headers)
 
 
 @web.middleware

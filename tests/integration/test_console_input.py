@@ -212,3 +212,23 @@ def test_no_name_leads_to_another_file(demo: Project) -> None:
             got = browser.post("/c/demo/rules/save", {"file": name or "x", "text": "forbid domain x.test", "hash": ""})
             assert got.status == 400, name
     assert {path.name for path in demo.collections.joinpath("demo").iterdir()} == {"start_urls.txt", "crawl.rules", "settings.py"}
+
+
+def test_a_collection_may_have_any_name(project: MakeProject) -> None:
+    name = 'Größe "1" #a?b%2f<b>&\'c'
+    files = collection("http://127.0.0.1:9/")
+    demo = project({f"{name}/{file.partition('/')[2]}": text for file, text in files.items()})
+    home = f"/c/{quote(name, safe='')}"
+    with served(demo) as browser:
+        assert quote(name, safe="") in browser.get("/").text
+        for action, form in (
+            ("search/dismiss", {"url": "x"}),
+            ("url/recrawl", {"url": "http://127.0.0.1:9/"}),
+            ("explorer/recrawl", {"host": "127.0.0.1:9"}),
+            ("url/forget", {"url": "http://127.0.0.1:9/"}),
+        ):
+            done = browser.post(f"{home}/{action}", form)
+            assert (done.status, urlsplit(done.url).path.startswith(f"{home}/")) == (200, True), (action, done.url, done.words)
+            assert "<b>" not in done.text
+        got = browser.get_until(f"{home}/explorer/urls.csv", lambda got: got.status == 200)
+        assert got.headers["Content-Disposition"] == f"attachment; filename*=UTF-8''{quote(name, safe='')}-urls.csv"

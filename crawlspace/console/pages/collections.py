@@ -9,7 +9,7 @@ from crawlspace.console import crawls
 from crawlspace.console.attention import Notice, notices
 from crawlspace.console.console import Console
 from crawlspace.console.routes import Asked, Done, Routes, View, action, page
-from crawlspace.console.templates import link
+from crawlspace.console.templates import link, path_part
 from crawlspace.console.users import Role
 from crawlspace.errors import CrawlspaceError
 from crawlspace.runtime.session.collection_status import CollectionStatus, status_of
@@ -70,7 +70,7 @@ def view_of(paths: CollectionPaths, opened: OpenStore | None) -> CollectionView:
 def start(asked: Asked) -> Done:
     """Start a crawl."""
     log = crawls.start(asked.console, asked.console.paths(asked.name))
-    return Done(f"The crawl of {asked.name} begins.", link(f"/c/{asked.name}/"), {"log": log.name})
+    return Done(f"The crawl of {asked.name} begins.", link(f"/c/{path_part(asked.name)}/"), {"log": log.name})
 
 
 def stop(asked: Asked) -> Done:
@@ -78,7 +78,7 @@ def stop(asked: Asked) -> Done:
     processes = crawls.stop(asked.console.paths(asked.name))
     return Done(
         f"The crawl of {asked.name} ends as soon as its requests in flight are answered.",
-        link(f"/c/{asked.name}/"),
+        link(f"/c/{path_part(asked.name)}/"),
         {"processes": processes},
     )
 

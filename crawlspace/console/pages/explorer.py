@@ -16,7 +16,7 @@ from crawlspace.console.snapshot.file import Filters, SnapshotFile
 from crawlspace.console.snapshot.folders import LEASED as LEASED_LABEL
 from crawlspace.console.snapshot.folders import FolderCounts, Mark, parents_of
 from crawlspace.console.snapshot.taking import Pass
-from crawlspace.console.templates import link
+from crawlspace.console.templates import link, path_part
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import StoreError, UsageError
@@ -346,9 +346,9 @@ def _sentences(first: str, others: Iterable[str]) -> str:
 
 def _back(asked: Asked, choice: Choice) -> str:
     if asked.form.get("from") == "folder":
-        return link(f"/c/{asked.name}/explorer", prefix=choice.prefix)
+        return link(f"/c/{path_part(asked.name)}/explorer", prefix=choice.prefix)
     query = {"state": choice.state, "status": choice.status, "host": choice.host, "prefix": choice.prefix}
-    return link(f"/c/{asked.name}/explorer/urls", query)
+    return link(f"/c/{path_part(asked.name)}/explorer/urls", query)
 
 
 def _text(asked: Asked, name: str) -> str:

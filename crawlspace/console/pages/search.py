@@ -5,6 +5,7 @@ from __future__ import annotations
 from crawlspace.console.missing_pages import MissingPages
 from crawlspace.console.routes import Asked, Done, Routes, View, action, page
 from crawlspace.console.search import search_page
+from crawlspace.console.templates import path_part
 
 
 def show(asked: Asked) -> View:
@@ -20,7 +21,7 @@ def dismiss(asked: Asked) -> Done:
     paths = asked.console.paths(asked.name)
     url = asked.form.get("url", "")
     MissingPages(paths.state_file.parent).remove(url)
-    return Done("The report is removed.", f"/c/{asked.name}/search")
+    return Done("The report is removed.", f"/c/{path_part(asked.name)}/search")
 
 
 ROUTES: Routes = (page("/c/{name}/search", show), action("/c/{name}/search/dismiss", dismiss))

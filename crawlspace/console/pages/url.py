@@ -12,7 +12,7 @@ from crawlspace.admin.url_changes import read_url
 from crawlspace.admin.verdict import verdict
 from crawlspace.console.routes import Asked, Done, Framed, Routes, View, action, alone, page
 from crawlspace.console.stored_page import MOST_BYTES, framed_page
-from crawlspace.console.templates import link
+from crawlspace.console.templates import link, path_part
 from crawlspace.content.mime import HTML_TYPES
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
@@ -181,7 +181,7 @@ def recrawl_url(asked: Asked) -> Done:
     paths = asked.console.paths(asked.name)
     with paths.store.filling() as opened:
         done = recrawl(paths, opened, asked.changes(opened), [url], None)
-    return Done(" ".join(_sentences([done.sentence, *done.notes])), link(f"/c/{asked.name}/url", url=url.text))
+    return Done(" ".join(_sentences([done.sentence, *done.notes])), link(f"/c/{path_part(asked.name)}/url", url=url.text))
 
 
 def forget_url(asked: Asked) -> Done:
@@ -190,7 +190,7 @@ def forget_url(asked: Asked) -> Done:
     paths = asked.console.paths(asked.name)
     with paths.crawled(paths.store.changing()) as opened:
         done = forget(paths, opened, asked.changes(opened), [url], None)
-    return Done(" ".join(_sentences([done.sentence, *done.notes])), link(f"/c/{asked.name}/url", url=url.text))
+    return Done(" ".join(_sentences([done.sentence, *done.notes])), link(f"/c/{path_part(asked.name)}/url", url=url.text))
 
 
 ROUTES: Routes = (
