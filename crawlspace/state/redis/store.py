@@ -47,6 +47,7 @@ from crawlspace.urls import url_key
 
 _PAGE = 500
 _IDS = 10_000
+_COUNTED = 2_000
 
 
 class RedisStore(RedisLinks, RedisOutbox, RedisSites):
@@ -255,7 +256,7 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         seen: set[int] = set()
         cursor = "0"
         while True:
-            next_, groups = self.server.call("held_some", cursor=cursor, limit=AT_ONCE)
+            next_, groups = self.server.call("held_some", cursor=cursor, limit=_COUNTED)
             for reason, site, ids in groups:
                 new = {*ids} - seen  # a scan may return one twice
                 found[Held(reason), site.decode()] += len(new)
