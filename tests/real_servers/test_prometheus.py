@@ -51,6 +51,13 @@ def test_the_examples_are_right(arguments: str) -> None:
     assert "SUCCESS" in promtool(*arguments.split())
 
 
+def test_prometheus_takes_each_query_of_the_dashboard() -> None:
+    panels = json.loads((FOLDER / "dashboard.json").read_text())["panels"]
+    queries = [target["expr"].replace("$__rate_interval", "5m") for panel in panels for target in panel["targets"]]
+    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
+    assert "SUCCESS" in promtool("check", "rules", "/dev/stdin", text=json.dumps({"groups": [{"name": "all", "rules": rules}]}))
+
+
 @contextmanager
 def prometheus(folder: Path, configuration: str) -> Iterator[int]:
     """Start a server; yield its port."""
