@@ -18,6 +18,8 @@ from crawlspace.console.users import User
 COOKIE = "crawlspace_console"
 LONGEST_S = 12 * 3600
 """A session that has not been used for that long is over."""
+OLDEST_S = 7 * 86_400
+"""A session is over after that time even if it is used, as by a page that is open and brings itself up to date."""
 MOST_SESSIONS = 5_000
 """Sessions of users; and as many of browsers that have not logged in."""
 MOST_OF_USER = 500
@@ -39,6 +41,7 @@ class BrowserSession:
     id: str
     csrf: str
     used_at: float
+    began_at: float
     user: User | None = None
     entry: str = ""
     """What `Users.entry_of` had of the user at the log-in: the session ends when that changes."""
@@ -60,7 +63,7 @@ class BrowserSessions:
         if session is None:
             return None
         now = self._clock.monotonic()
-        if now - session.used_at > LONGEST_S:
+        if now - session.used_at > LONGEST_S or now - session.began_at > OLDEST_S:
             self.end(session)
             return None
         session.used_at = now
@@ -69,7 +72,8 @@ class BrowserSessions:
 
     def new(self, user: User | None = None, *, entry: str = "") -> BrowserSession:
         """Return a new session. Where there are too many like it, that which was not used for the longest time ends."""
-        session = BrowserSession(secrets.token_urlsafe(32), secrets.token_urlsafe(32), self._clock.monotonic(), user, entry)
+        now = self._clock.monotonic()
+        session = BrowserSession(secrets.token_urlsafe(32), secrets.token_urlsafe(32), now, now, user, entry)
         sessions = self._like(user)
         sessions[session.id] = session
         if len(sessions) > MOST_SESSIONS:

@@ -9,6 +9,7 @@ from crawlspace.console.sessions import (
     LONGEST_S,
     LONGEST_WAIT_S,
     MOST_SESSIONS,
+    OLDEST_S,
     Attempts,
     BrowserSessions,
     is_token_of,
@@ -30,6 +31,17 @@ def test_a_session_ends_when_it_is_not_used() -> None:
     assert sessions.get(session.id) is None
     assert sessions.get(None) is None
     assert sessions.get("guessed") is None
+
+
+def test_a_session_ends_even_if_it_is_used() -> None:
+    clock = FakeClock()
+    sessions = BrowserSessions(clock)
+    session = sessions.new(ANNA)
+    for _ in range(OLDEST_S // LONGEST_S):
+        clock.advance(LONGEST_S)
+        assert sessions.get(session.id) is session
+    clock.advance(1)
+    assert sessions.get(session.id) is None
 
 
 def test_sessions_are_bounded() -> None:
