@@ -96,20 +96,23 @@ def use_distance(store: MetaStore, within: int) -> None:
         store.set_meta(NEAR_META, str(within))
 
 
-def leading_text(groups: LeadingTexts, signature: bytes, within: int, *, but: bytes | None = None) -> bytes | None:
+def leading_text(groups: LeadingTexts, signature: bytes, within: int, *, but: Collection[bytes | None] = ()) -> bytes | None:
     """Return the leading text next to a signature: that whose group the text would join."""
     for _, text in sorted(groups.leading(signature, within)):
-        its = groups.signature(text) if text != but else None
+        its = groups.signature(text) if text not in but else None
         if its is not None and is_near(signature, its, within) and not groups.is_full(text):
             return text
     return None
 
 
-def joined_text(groups: LeadingTexts, text: bytes, signature: bytes, within: int) -> bytes | None:
-    """Return the leading text whose group a text would join; itself if it is a leading one, unless that was in an earlier epoch."""
+def joined_text(groups: LeadingTexts, text: bytes, signature: bytes, within: int, *, left: bytes | None) -> bytes | None:
+    """Return the leading text whose group a text would join; itself if it is a leading one, unless that was in an earlier epoch.
+
+    `left` is the group that ends with that, since it has no other page than the one that gets the text.
+    """
     led = groups.signature(text)
     is_earlier = led is not None and epoch_of(led) != epoch_of(signature)
-    return leading_text(groups, signature, within, but=text if is_earlier else None)
+    return leading_text(groups, signature, within, but=(text if is_earlier else None, left))
 
 
 def regroup(groups: NearGroups, ids: Iterable[int], touched: Iterable[bytes], within: int) -> None:
@@ -117,7 +120,7 @@ def regroup(groups: NearGroups, ids: Iterable[int], touched: Iterable[bytes], wi
 
     `ids` are the URLs that were changed, or are alternates of others than before; `touched` are the groups which any URL has left or joined.
     """
-    concerned = {group for group in touched if groups.signature(group) is not None}
+    concerned = _end_empty(groups, touched)
     epoch = groups.epoch()
     leaving: list[_Leaving] = []
     left: set[bytes] = set()
@@ -151,13 +154,25 @@ def regroup(groups: NearGroups, ids: Iterable[int], touched: Iterable[bytes], wi
             continue  # it has a group since
         into = None
         if signature is not None and within and text not in seen:
-            into = leading_text(groups, signature, within, but=text)
+            into = leading_text(groups, signature, within, but=(text,))
         seen.add(text)
         if into is not None:
             groups.move(text, text, into)
             leaving += _elect(groups, into, within, epoch)
         elif signature is not None and within:
             groups.lead(text, in_epoch(signature, epoch))
+
+
+def _end_empty(groups: NearGroups, touched: Iterable[bytes]) -> set[bytes]:
+    """Return those of some groups that have a leading text. That of a group without a page leads no more: else a page that was alone there, and
+    has got another text, would join the group that it has left, and stay alone."""
+    found = set[bytes]()
+    for group in sorted(one for one in touched if groups.signature(one) is not None):
+        if groups.first_of_host(group, None) is not None or groups.near_pages(group):
+            found.add(group)
+        else:
+            groups.lead(group, None)
+    return found
 
 
 _Leaving = tuple[bytes, bytes | None]
@@ -201,7 +216,7 @@ def _elect(groups: NearGroups, group: bytes, within: int, epoch: int) -> list[_L
         texts.add(group)
         signatures[group] = signature
     chosen = signatures.get(winner.checksum) if within else None
-    if chosen is not None and epoch_of(signature) != epoch and leading_text(groups, chosen, within, but=group) is not None:
+    if chosen is not None and epoch_of(signature) != epoch and leading_text(groups, chosen, within, but=(group,)) is not None:
         chosen = None  # it may join a group that it was not near before
     groups.lead(group, None)
     leaving: list[_Leaving] = []

@@ -110,6 +110,13 @@ ROWS = [
     ),
     Row("a member gets another text", [pages(a="0", b="2"), pages(b="far")], {A: [], B: []}, orders=[("push", A), ("push", B)]),
     Row("a member gets a near text", [pages(a="0", b="2"), pages(b="3")], {A: [B]}, orders=[]),
+    Row(
+        "a page that was alone gets a text that is nearer to its former one than to another",
+        [pages(a="0", b="4"), pages(b="3")],
+        {A: [B]},
+        orders=[("delete", B), ("push", A)],
+    ),
+    Row("and the same where the other one is the newer", [pages(b="0", a="4"), pages(a="3")], {A: [B]}),
     Row("equal and near ones", [pages(a="0", b="0", c="3", d="3")], {A: [B, C, D]}),
     Row("the first of equal ones goes", [pages(a="0", b="0", c="3"), gone(A)], {B: [C]}),
     Row("the last of equal ones goes", [pages(a="0", c="3", d="3"), gone(A)], {C: [D]}, orders=[("delete", A), ("push", C)]),

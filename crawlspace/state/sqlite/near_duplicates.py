@@ -168,7 +168,11 @@ def is_near_duplicate(db: apsw.Connection, id: int, checksum: bytes, simhash: by
     """Return whether the text of a URL would join a group that another one represents."""
     texts = SqliteNearTexts(db)
     within = texts.within()
-    text = joined_text(texts, checksum, simhash, within) if within else None
+    if not within:
+        return False
+    others = f"SELECT 1 FROM url INDEXED BY url_group WHERE grp = own.grp AND id <> own.id AND {_IS_PAGE}"
+    left = db.execute(f"SELECT grp FROM url AS own WHERE id = ? AND grp <> ? AND NOT EXISTS ({others})", (id, checksum)).get
+    text = joined_text(texts, checksum, simhash, within, left=left)
     if text is None:
         return False
     return not db.execute("SELECT indexed FROM url WHERE id = ? AND grp = ?", (id, text)).get

@@ -201,7 +201,10 @@ class MemoryDuplicates:
 
     def has_near(self, checksum: bytes, simhash: bytes, id: int) -> bool:
         """Whether another URL represents the group that a text would join."""
-        text = joined_text(self._near, checksum, simhash, self._within())
+        group, _ = self._near.page(id) or (checksum, None)
+        pages = [*self._near.near_pages(group), self._near.first_of_host(group, None)]
+        is_alone = not self._near.has_many(group, 1) and {one.id for one in pages if one is not None} <= {id}
+        text = joined_text(self._near, checksum, simhash, self._within(), left=group if is_alone and group != checksum else None)
         return text is not None and self._rankings[text].representative != id
 
     def document(self, id: int) -> Document | None:

@@ -190,7 +190,7 @@ function near.lead(text, signature)
 end
 
 -- The leading text whose group a text would join.
-function near.leading_text(signature, within, but)
+function near.leading_text(signature, within, but, left)
   local found, seen = {}, {}
   local ones, xor, bytes = near.ones, bit.bxor, string.byte
   local a, b, c, d, e, f, g, h = bytes(signature, 1, 8)
@@ -203,7 +203,7 @@ function near.leading_text(signature, within, but)
       if apart <= within then
         apart = apart + ones[xor(a, i)] + ones[xor(b, j)] + ones[xor(g, o)] + ones[xor(h, p)]
         local text = apart <= within and string.sub(entries, at + 9, at + 8 + size)
-        if text and text ~= but and not seen[text] then
+        if text and text ~= but and text ~= left and not seen[text] then
           seen[text] = true
           local its = near.signature(text)
           if its and near.is_near(signature, its, within) then found[#found + 1] = {apart, text} end
@@ -223,10 +223,10 @@ function near.leading_text(signature, within, but)
 end
 
 -- As `joined_text`.
-function near.joined_text(text, signature, within)
+function near.joined_text(text, signature, within, left)
   local led = near.signature(text)
   local is_earlier = led and near.epoch_of(led) ~= near.epoch_of(signature)
-  return near.leading_text(signature, within, is_earlier and text or nil)
+  return near.leading_text(signature, within, is_earlier and text or nil, left)
 end
 
 function near.group_of(text)
@@ -306,8 +306,21 @@ function near.first_of_host(group, host)
   return member and string.sub(member, 1, 1) == "0" and id or nil
 end
 
-function near.has_many(group)
-  return groups.entry_of(group).members == "*" and call("ZLEXCOUNT", groups.group_key(group), "[0", "(1") > near.MOST
+function near.has_many(group, most)
+  return groups.entry_of(group).members == "*" and call("ZLEXCOUNT", groups.group_key(group), "[0", "(1") > (most or near.MOST)
+end
+
+-- The group of a page, if it has no other page; else nil.
+function near.group_alone(id)
+  local group = near.group(id)
+  if not group or near.has_many(group, 1) then return nil end
+  for _, other in ipairs(near.own_pages(group)) do
+    if other ~= id then return nil end
+  end
+  for _, other in ipairs(near.pages(group)) do
+    if other ~= id then return nil end
+  end
+  return group
 end
 
 function near.winner(group, pages, before)
@@ -467,7 +480,13 @@ function near.regroup(ids, before, remember)
     if not listed[group] then concerned[#concerned + 1], listed[group] = group, true end
   end
   for group in pairs(before) do
-    if near.signature(group) then concern(group) end
+    if near.signature(group) then
+      if not near.first_of_host(group) and #near.pages(group) == 0 then
+        near.lead(group)  -- as there
+      else
+        concern(group)
+      end
+    end
   end
   for _, id in ipairs(ids) do
     local group = near.group(id)

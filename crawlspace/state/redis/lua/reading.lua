@@ -95,7 +95,11 @@ function reads.is_duplicate(args)
     if rows[id][CHECKSUM] and not rows[id][CANONICAL] then return 1 end
   end
   local within = args.simhash and near.within() or 0
-  local leading = within > 0 and near.joined_text(args.checksum, args.simhash, within)
+  local leading
+  if within > 0 then
+    local left = near.group_alone(args.id)
+    leading = near.joined_text(args.checksum, args.simhash, within, left ~= args.checksum and left or nil)
+  end
   if leading and groups.ranking(leading).representative ~= args.id then return 1 end
   return 0
 end
