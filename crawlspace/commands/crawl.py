@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
@@ -34,9 +34,6 @@ from crawlspace.runtime.session.crawl_sequence import CrawlSequence, FinishedCra
 from crawlspace.runtime.session.summary import RunReport, run_finish_command, summary
 from crawlspace.settings import MonitoringSettings
 from crawlspace.text import escaped, printable
-
-if TYPE_CHECKING:
-    pass
 
 logger = logging.getLogger(__name__)
 

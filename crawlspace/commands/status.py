@@ -106,9 +106,10 @@ def _watch(paths: CollectionPaths, *, every_s: float, is_json: bool) -> int:
 
 async def _print_each(paths: CollectionPaths, every_s: float) -> None:
     while True:
+        began = time.monotonic()
         print_json(collection_status(paths).as_json())
         sys.stdout.flush()
-        await asyncio.sleep(every_s)
+        await _pause(every_s, began)
 
 
 async def _redraw(paths: CollectionPaths, every_s: float) -> None:
@@ -128,9 +129,14 @@ async def _redraw(paths: CollectionPaths, every_s: float) -> None:
                     shown = str(error)
                 title = f"{time.strftime('%H:%M:%S')}, again every {every_s:g} s; Ctrl-C ends\n\n"
                 screen.update(Text(title + shown, no_wrap=True, overflow="ellipsis"), refresh=True)
-                await asyncio.sleep(max(every_s, time.monotonic() - began))  # half of the time at most is spent on looking
+                await _pause(every_s, began)
     finally:
         print(shown)
+
+
+async def _pause(every_s: float, began: float) -> None:
+    """Wait for the next look, so that half of the time at most is spent on looking."""
+    await asyncio.sleep(max(every_s, time.monotonic() - began))
 
 
 def _lines_of(found: CollectionStatus, paths: CollectionPaths) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -39,7 +38,6 @@ def environment() -> Environment:
             "seconds": seconds,
             "percent": percent,
             "time": time_of,
-            "local": local,
             "whole_seconds": whole_seconds,
             "whole_minutes": whole_minutes,
             "counted": counted_of,
@@ -95,11 +93,6 @@ def whole_seconds(value: float) -> str:
 def whole_minutes(value: float) -> str:
     """A duration that is known in minutes."""
     return "under 2 min" if value < 120 else duration(value)
-
-
-def local(written: str) -> Markup:
-    """A time element for a time as `clock.iso` writes it."""
-    return time_of(datetime.fromisoformat(written).timestamp())
 
 
 def seconds(value: float | None) -> str:

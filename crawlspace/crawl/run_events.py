@@ -312,10 +312,3 @@ def _event(record: bytes, text: bytes) -> RunEvent:
         size,
         text.rstrip(b"\0").decode("utf-8", "replace"),
     )
-
-
-def event_files(folder: Path) -> Sequence[Path]:
-    """Return the files of events, by run."""
-    with suppress(FileNotFoundError):
-        return sorted(folder.glob(f"*{ENDING}"))
-    return []

@@ -13,7 +13,7 @@ import pytest
 
 from crawlspace.admin.run_changes import RunChanges
 from crawlspace.admin.runs import KeptRun, kept_runs, live
-from crawlspace.crawl.run_events import event_files, read_events
+from crawlspace.crawl.run_events import ENDING, read_events
 from crawlspace.runtime.session.paths import OpenFile
 from crawlspace.state.fetch_history import fetches
 from crawlspace.state.redis.workers import workers
@@ -125,7 +125,12 @@ def test_two_runs_are_compared(project: MakeProject, *, is_shared: bool) -> None
     with opened(demo) as store:
         state = store.get(server.url("/a"))
     assert state is not None
-    events = [event for path in event_files(demo.data / "demo" / "runs") for event in read_events(path) if event.key == state.key]
+    events = [
+        event
+        for path in sorted((demo.data / "demo" / "runs").glob(f"*{ENDING}"))
+        for event in read_events(path)
+        if event.key == state.key
+    ]
     assert [(one.at, one.status_after, one.change.label) for one in events] == [
         (one.at, one.status, one.change.label) for one in reversed(fetches(state))
     ]
@@ -141,7 +146,7 @@ def test_kill_9_between_the_events_and_the_store(project: MakeProject, tmp_path:
         process = crawl_killed(number, output=demo.folder / "output.txt", env=demo.env, after=mark)
         assert process.wait() == -signal.SIGKILL, process.output()
         demo.crawl("demo").succeeded()
-    files = event_files(demo.data / "demo" / "runs")
+    files = sorted((demo.data / "demo" / "runs").glob(f"*{ENDING}"))
     events = [event for path in files for event in read_events(path)]
     assert len(list(files)) == 2
     assert {event.key for event in events} == {parse(server.url(path)).key for path in SITE}
@@ -153,9 +158,9 @@ def test_no_events_are_kept(project: MakeProject) -> None:
     with serve(Site(SITE)) as server:
         demo = project(collection(server.url("/")))
         demo.crawl("demo").succeeded()
-        assert len(list(event_files(demo.data / "demo" / "runs"))) == 1
+        assert len(sorted((demo.data / "demo" / "runs").glob(f"*{ENDING}"))) == 1
         demo.crawl("demo", "-s", "CRAWLSPACE_RUNS_KEPT=0").succeeded()
-    assert list(event_files(demo.data / "demo" / "runs")) == []
+    assert sorted((demo.data / "demo" / "runs").glob(f"*{ENDING}")) == []
     assert [one.run for one in runs(demo)] == [2]
 
 

@@ -12,7 +12,7 @@ from crawlspace.errors import UsageError
 
 def routes(console: Console) -> Routes:
     """Return `/metrics`, for users and programs, and `/live` and `/ready`, for everybody."""
-    metrics, readiness = StoreMetrics(console), StoreMetrics(console)  # /ready does not wait while the metrics are read
+    metrics = StoreMetrics(console)
 
     def show(asked: Asked) -> Text:
         hosts = [host for host in asked.query.get("host", "").lower().split(",") if host]
@@ -22,7 +22,7 @@ def routes(console: Console) -> Routes:
         return Text(shown.body, shown.content_type)
 
     def ready(_: Asked) -> Text:
-        fault = readiness.fault()
+        fault = metrics.fault()
         return Text(f"not ready: {fault}\n".encode(), status=HTTPStatus.SERVICE_UNAVAILABLE) if fault else Text(b"ready\n")
 
     return (page("/metrics", show), *health_routes(), Route("GET", "/ready", ready, role=None))

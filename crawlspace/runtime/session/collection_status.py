@@ -71,18 +71,21 @@ class CollectionStatus:
 def collection_status(paths: CollectionPaths, *, with_warnings: bool = False) -> CollectionStatus:
     """Read the state of a collection. `with_warnings` loads its configuration too. Raises StoreError and its kinds."""
     with paths.store.reading() as opened:
-        return status_of(paths, opened, with_rules=with_warnings, with_warnings=with_warnings)
+        return status_of(paths, opened, with_warnings=with_warnings)
 
 
 def status_of(
     paths: CollectionPaths, opened: OpenStore | None, *, with_rules: bool = False, with_warnings: bool = False
 ) -> CollectionStatus:
-    """Return the state of a collection whose store is open; None for one that was never crawled. Raises StoreError and its kinds."""
+    """Return the state of a collection whose store is open; None for one that was never crawled. `with_rules` loads the rules on disk.
+
+    Raises StoreError and its kinds.
+    """
     if opened is None:
         return CollectionStatus(report(paths.name, None, is_shared=paths.store.is_shared), was_crawled=False)
     store = opened.store
     numbers, run = _numbers(paths, opened)
-    changed = _have_rules_changed(paths, store) if with_rules else None
+    changed = _have_rules_changed(paths, store) if with_rules or with_warnings else None
     warnings = []
     if with_warnings:
         warnings = [_of_the_rules(paths, store) if changed else "", _of_refresh(paths, store)]

@@ -482,7 +482,7 @@ function near.regroup(ids, before, remember)
   for group in pairs(before) do
     if near.signature(group) then
       if not near.first_of_host(group) and #near.pages(group) == 0 then
-        near.lead(group)  -- as there
+        near.lead(group)  -- as `_end_empty`
       else
         concern(group)
       end
