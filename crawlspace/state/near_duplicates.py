@@ -85,6 +85,9 @@ class NearGroups(LeadingTexts, Protocol):
     def first_of_host(self, group: bytes, host: str | None) -> NearPage | None:
         """Return the first page by rank with the group's own text, of a host or of any."""
 
+    def choose(self, group: bytes, page: NearPage) -> None:
+        """Make a page the representative of a group, whichever page that was before the transaction."""
+
     def move(self, text: bytes, group: bytes, into: bytes) -> None:
         """Move the pages with a text to another group, with the alternates of these pages."""
 
@@ -225,6 +228,9 @@ def _elect(groups: NearGroups, group: bytes, within: int, epoch: int) -> list[_L
         if chosen is not None and text == winner.checksum:
             groups.lead(text, in_epoch(chosen, epoch))
             groups.move(text, group, text)
+            groups.choose(
+                text, winner
+            )  # pages with its text may have been a group of their own before, with another representative
         elif chosen is not None and its is not None and is_near(chosen, its, within):
             groups.move(text, group, winner.checksum)
         else:

@@ -131,6 +131,12 @@ ROWS = [
     Row("the representative names another page", [pages(a="0", b="2", d="far"), names(A, "0", D)], {B: [], D: [A]}),
     Row("a near page loses its signature", [pages(a="0", b="2"), lambda k: [known_without(k, B, "2")]], {A: [], B: []}),
     Row("and gets one again", [pages(a="0"), lambda k: [known_without(k, B, "2")], pages(b="2")], {A: [B]}),
+    Row(
+        "it gets the text of a page without signature on another host, and stays the representative",
+        [pages(other="0"), pages(a="2"), lambda k: [known_without(k, B, "3")], pages(other="3")],
+        {OTHER: [A, B]},
+        orders=[("delete", B), ("push", OTHER)],
+    ),
     Row("the representative loses it", [pages(a="0", b="2"), lambda k: [known_without(k, A, "0")]], {A: [B]}),
 ]
 

@@ -110,10 +110,16 @@ class _Touched:
     joined: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
     """Keys that may have become named, or unnamed, by pages of the group."""
+    chosen: int | None = None
+    """The page that represents it from now on, whichever did before; None: decided by rank."""
 
     def few(self) -> set[int] | None:
         """Return all members after the transaction, if known without a query."""
         return set(self.best) - self.left | self.joined if len(self.best) <= NOTED else None
+
+    def present(self) -> int | None:
+        """Return the representative that stays unless it has left the group."""
+        return self.before.representative if self.chosen is None else self.chosen
 
 
 class Groups:
@@ -161,10 +167,14 @@ class Groups:
         return list(self._touched)
 
     def before(self, checksum: bytes) -> int | None:
-        """Return the representative of a group before the transaction."""
+        """Return the representative of a group before the transaction, or that which was chosen since."""
         if checksum not in self._touched:
             self._touched |= self._read([checksum])
-        return self._touched[checksum].before.representative
+        return self._touched[checksum].present()
+
+    def choose(self, checksum: bytes, id: int) -> None:
+        """Make a member that has joined a group its representative."""
+        self._touched[checksum].chosen = id
 
     def move(self, row: MovedUrl, into: bytes, alternate: int) -> None:
         """Move a stored URL to another group, after all rows are written: a near duplicate, or an alternate of one."""
@@ -243,7 +253,7 @@ class Groups:
 
     def _kept_representative(self, checksum: bytes, group: _Touched, first: int) -> int | None:
         """Return the representative of a group, if it isn't the member with the smallest rank: see `rank_members`."""
-        then = group.before.representative
+        then = group.present()
         if then is None or then == first:
             return None
         found = self._db.execute(

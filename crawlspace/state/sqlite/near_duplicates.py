@@ -123,6 +123,9 @@ class SqliteNearGroups(SqliteNearTexts):
             ).get
         )
 
+    def choose(self, group: bytes, page: NearPage) -> None:
+        self._groups.choose(group, page.id)
+
     def move(self, text: bytes, group: bytes, into: bytes) -> None:
         wanted = "alternate = 0" if text == group else IS_NEAR
         rows = self._db.execute(

@@ -62,7 +62,7 @@ class MemoryNearGroups:
         self.groups: dict[int, bytes] = {}
         """By id of a page, the group that has its text as a near duplicate."""
         self.representatives: dict[bytes, int | None] = {}
-        """By group, before the transaction."""
+        """By group, before the transaction, or chosen since."""
         self._texts: dict[int, bytes] = {}
         """By the same ids, their texts."""
 
@@ -138,6 +138,9 @@ class MemoryNearGroups:
 
     def has_many(self, group: bytes, most: int) -> bool:
         return sum(row.checksum == self.group(row) == group for row in self._pages()) > most
+
+    def choose(self, group: bytes, page: NearPage) -> None:
+        self.representatives[group] = page.id
 
     def move(self, text: bytes, group: bytes, into: bytes) -> None:
         for row in self._pages():
@@ -353,7 +356,7 @@ class MemoryDuplicates:
                 rows,
                 alternate,
                 near=self._near.groups.keys(),
-                representative=self._rankings.get(group, NO_MEMBERS).representative,
+                representative=self._near.representatives.get(group),
             )
             for group, rows in members.items()
         }

@@ -477,7 +477,7 @@ function groups.settle()
   if may_be_near then near.regroup(changed, before, remember_ranking) end
   local pushes, deletes, now_represents, represented, indexed, displaced = {}, {}, {}, {}, 0, 0
   for group, old in pairs(before) do
-    if old.shared or groups.entry_of(group).members == "*" then representatives.settle(group, old.representative) end
+    if old.shared or groups.entry_of(group).members == "*" then representatives.settle(group, near.chosen[group] or old.representative) end
     local now = groups.ranking(group)
     if old.representative then
       represented[old.representative] = true

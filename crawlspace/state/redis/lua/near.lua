@@ -5,6 +5,7 @@
 
 forget_after_call(function()
   near.groups = {}  -- by id; false: none
+  near.chosen = {}  -- by group: the page that represents it from now on, whichever did before
   near.has_any = nil  -- whether there were any at the beginning of the call
 end)
 
@@ -324,10 +325,8 @@ function near.group_alone(id)
 end
 
 function near.winner(group, pages, before)
-  local host
-  if before[group] and before[group].representative and near.group(before[group].representative) == group then
-    host = representatives.host_of(before[group].representative)
-  end
+  local present = near.chosen[group] or before[group] and before[group].representative
+  local host = present and near.group(present) == group and representatives.host_of(present)
   local winner, best
   local function consider(id)
     local order = near.order(group, id)
@@ -463,6 +462,7 @@ function near.elect(group, within, epoch, before, remember)
     if chosen and text == text_of_winner then
       near.lead(text, near.in_epoch(chosen, epoch))
       near.move(text, group, text, remember)
+      near.chosen[text] = winner
     elseif chosen and its and near.is_near(chosen, its, within) then
       near.move(text, group, text_of_winner, remember)
     else
