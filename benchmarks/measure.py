@@ -62,8 +62,9 @@ def run(
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
     limit_s: float = 1800,
+    folder: Path = PROJECT,
 ) -> Cost:
-    """Run a program to its end in the project's folder and return its cost.
+    """Run a program to its end in a folder and return its cost.
 
     CPU is user and system time of the process and the children it waited for; the peak is the largest resident set of any one of them. The
     system counts the peak from before the exec, so a small process starts the program. Its output goes to `log`.
@@ -71,7 +72,7 @@ def run(
     reading, writing = os.pipe()
     with log.open("wb") if log else tempfile.TemporaryFile() as output, os.fdopen(reading, "rb") as measured:
         starter = [sys.executable, "-I", "-S", "-c", _MEASURE, str(writing)]
-        process = start([*starter, *command], environment=environment, output=output.fileno(), pass_fds=[writing])
+        process = start([*starter, *command], environment=environment, output=output.fileno(), pass_fds=[writing], folder=folder)
         os.close(writing)
         killer = threading.Timer(limit_s, os.killpg, (process.pid, signal.SIGKILL))
         killer.start()
@@ -101,12 +102,17 @@ os.write(writing, " ".join(map(str, cost)).encode())
 
 
 def start(
-    command: Sequence[str], *, environment: Mapping[str, str] | None = None, output: int, pass_fds: Sequence[int] = ()
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    output: int,
+    pass_fds: Sequence[int] = (),
+    folder: Path = PROJECT,
 ) -> subprocess.Popen[bytes]:
-    """Start a program in the project's folder, in a process group of its own."""
+    """Start a program in a folder, in a process group of its own."""
     return subprocess.Popen(
         command,
-        cwd=PROJECT,
+        cwd=folder,
         env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=output,

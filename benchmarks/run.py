@@ -28,6 +28,7 @@ NAMES = (
     "decisions",
     "actions",
     "load_time",
+    "start",
     "store",
     "frontier_scale",
     "extract",

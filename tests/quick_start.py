@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import SimpleNamespace
 
-import scrapy.core.downloader.contextfactory  # noqa: F401 - early, as in crawlspace/commands/__init__.py
+import scrapy.core.downloader.contextfactory  # noqa: F401 - early, as in crawlspace/commands/crawl.py
 from scrapy import cmdline
 
 from crawlspace.runtime.session import replay

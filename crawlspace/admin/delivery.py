@@ -10,7 +10,6 @@ from crawlspace.clock import Clock
 from crawlspace.config.sinks import EMBEDDED, SinkOptions, SinkSettings, made
 from crawlspace.crawl.sinks.deliveries import references_of
 from crawlspace.errors import StoreLocked
-from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain, OrderSource
 from crawlspace.index.sink import Sink, place_of
 from crawlspace.state.store import Store
@@ -50,7 +49,11 @@ def deliver(store: Store, sinks: SinkSettings, *, owner: str, clock: Clock, alon
 
 def open_sink(options: SinkOptions, sinks: SinkSettings, *, owner: str) -> Sink:
     """Return a sink, which is not connected yet. Raises SettingError, StoreError."""
-    return EmbeddedIndex(sinks.index_file, owner=owner) if options.name == EMBEDDED else made(options)
+    if options.name != EMBEDDED:
+        return made(options)
+    from crawlspace.index.embedded import EmbeddedIndex  # noqa: PLC0415 - only for what sends
+
+    return EmbeddedIndex(sinks.index_file, owner=owner)
 
 
 def _send(store: OrderSource, sink: Sink, drain: Drain, waiting: int, alone: SendLock) -> str:

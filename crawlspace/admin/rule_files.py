@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.config.extraction import EXTRACT_TOML
 from crawlspace.config.files import GLOBAL_RULES, RULES_XML, global_rules_file, is_there, read_bytes
+from crawlspace.content.extraction_rules import EXTRACT_TOML
 from crawlspace.errors import ConfigError, RuleFileError
 from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.finding import Finding, findings_of

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+# Imported before what needs it: it inspects the whole call stack, which takes the longer the more modules are being imported
+# (Scrapy's `create_deprecated_class`).
+import scrapy.core.downloader.contextfactory  # noqa: F401
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from twisted.logger import globalLogBeginner

@@ -10,10 +10,10 @@ from pathlib import Path
 from crawlspace.admin.extraction_preview import SHOWN, ExtractionPreview, FieldPreview, TextPreview, preview
 from crawlspace.admin.url_changes import find_url, read_url
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.config.extraction import EXTRACT_TOML
 from crawlspace.config.files import read_bytes
 from crawlspace.content.boilerplate import NO_BLOCKS, SiteBlocks
 from crawlspace.content.extraction import MAX_VALUES
+from crawlspace.content.extraction_rules import EXTRACT_TOML
 from crawlspace.crawl.startup import learned_blocks
 from crawlspace.document import Values, values_of
 from crawlspace.errors import StoreError, UsageError

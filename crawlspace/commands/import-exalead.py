@@ -16,7 +16,7 @@ from crawlspace.importers.exalead.collection import translate_exalead
 from crawlspace.importers.exalead.xml import ExaleadCrawler, read_crawl_config
 from crawlspace.importers.reading import MAX_SIZE
 from crawlspace.rules.xml.model import RegexSyntax
-from crawlspace.runtime.components.command import ImportCommand, collections_by_name
+from crawlspace.runtime.components.import_command import ImportCommand, collections_by_name
 from crawlspace.text import quoted
 
 

@@ -15,7 +15,7 @@ from crawlspace.errors import UsageError
 from crawlspace.importers.fast.collection import translate_fast
 from crawlspace.importers.fast.xml import FastSection, read_fast_xml
 from crawlspace.importers.reading import MAX_SIZE
-from crawlspace.runtime.components.command import ImportCommand, collections_by_name
+from crawlspace.runtime.components.import_command import ImportCommand, collections_by_name
 from crawlspace.text import quoted
 
 

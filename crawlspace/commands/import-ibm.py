@@ -13,7 +13,8 @@ from pathlib import Path
 from crawlspace.errors import UsageError
 from crawlspace.importers.ibm.collection import translate_ibm
 from crawlspace.importers.ibm.folder import list_folder, name_of
-from crawlspace.runtime.components.command import ImportCommand, refuse_wrong_name
+from crawlspace.runtime.components.command import refuse_wrong_name
+from crawlspace.runtime.components.import_command import ImportCommand
 from crawlspace.text import quoted
 
 

@@ -40,7 +40,6 @@ from crawlspace.rules.target_lists import TargetLists
 from crawlspace.rules.targets import BadTarget, prefix_target
 from crawlspace.text import counted, quoted
 
-EXTRACT_TOML = "extract.toml"
 MAX_SIZE = 4 * 1024 * 1024
 """Maximal bytes of the file."""
 MAX_RULES = 1_000

@@ -10,9 +10,7 @@ from glob import glob
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from crawlspace.config.extraction import EXTRACT_TOML, parse_extraction_rules
-from crawlspace.config.extraction import MAX_SIZE as MAX_EXTRACT_TOML
-from crawlspace.content.extraction_rules import NO_RULES, ExtractionRules
+from crawlspace.content.extraction_rules import EXTRACT_TOML, NO_RULES, ExtractionRules
 from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.parsing import one_of, words
 from crawlspace.private_files import kind_of, real_path
@@ -130,8 +128,10 @@ def read_extraction_rules(folder: Path) -> ExtractionRules:
     path = folder / EXTRACT_TOML
     if not is_there(path):
         return NO_RULES
+    from crawlspace.config.extraction import MAX_SIZE, parse_extraction_rules  # noqa: PLC0415 - few collections have rules
+
     mistakes: list[Mistake] = []
-    text = read_text(path, mistakes, most=MAX_EXTRACT_TOML)
+    text = read_text(path, mistakes, most=MAX_SIZE)
     if mistakes:  # a line that is left out may be needed by its table
         raise RuleFileError(mistakes)
     return parse_extraction_rules(text, file=path.name)

@@ -21,6 +21,8 @@ SOURCES: tuple[By, ...] = get_args(By)
 TAKES: tuple[Take, ...] = get_args(Take)
 TYPES: tuple[ValueType, ...] = get_args(ValueType)
 
+EXTRACT_TOML = "extract.toml"
+"""The file of the rules in the folder of a collection."""
 VERSION = 1
 """Of what the rules do: with another one, the same rules may find something else in the same page."""
 

@@ -317,19 +317,31 @@ def test_a_store_that_is_none(demo: Project, run: Run) -> None:
 
 
 @pytest.mark.full
-def test_who_does_not_share_a_store_does_not_wait_for_its_client(demo: Project) -> None:
-    code = "import sys; from scrapy.cmdline import execute\ntry: execute(['scrapy', 'status', 'demo'])\nfinally: print('redis' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **demo.env}, capture_output=True, text=True, check=True
+@pytest.mark.parametrize(
+    "words", [["status", "demo"], ["explain", "demo", f"{HOME}/"], ["list"], ["search", "demo", "x"]], ids=" ".join
+)
+def test_a_command_that_only_looks_does_not_import_what_a_crawl_needs(demo: Project, words: list[str]) -> None:
+    code = (
+        "import sys; sys.argv[0] = 'scrapy'; from scrapy.cmdline import execute\n"
+        "try: execute()\nfinally: print(*{'redis', 'aiohttp', 'pycurl', 'pypdfium2', 'scrapy.core.downloader.contextfactory',"
+        " 'crawlspace.commands.console', 'crawlspace.runtime.components.scheduler'} & {*sys.modules})"
     )
-    assert done.stdout.splitlines()[-1] == "False", done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=ROOT,
+        env={**os.environ, **demo.env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1] == "", done.stdout + done.stderr
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "packages"),
     [
-        ("crawlspace.commands", ["crawlspace"]),
+        ("crawlspace.commands.crawl", ["crawlspace", "crawlspace.commands"]),
         ("crawlspace.runtime.session.replay_process", ["crawlspace", "crawlspace.runtime", "crawlspace.runtime.session"]),
     ],
 )

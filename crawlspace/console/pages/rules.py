@@ -29,11 +29,11 @@ from crawlspace.admin.rule_files import (
 from crawlspace.admin.rule_history import RuleFileChanged, read_version, save_rule_file, versions
 from crawlspace.admin.rule_trial import MOST_TRIED, TriedUrl, try_urls
 from crawlspace.config.collection import load_collection
-from crawlspace.config.extraction import EXTRACT_TOML
 from crawlspace.config.files import GLOBAL_RULES, RULES_XML, is_there
 from crawlspace.console.plans import WaitingPlan
 from crawlspace.console.routes import Answer, Asked, Done, Routes, View, action, page, question
 from crawlspace.console.templates import link, path_part
+from crawlspace.content.extraction_rules import EXTRACT_TOML
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.lint.finding import Finding, bounded
 from crawlspace.runtime.components.loader import default_values

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
@@ -21,12 +21,13 @@ from scrapy.utils.misc import load_object
 
 from crawlspace import settings as defaults
 from crawlspace.config.collection import collection_folder, collection_names, load_collection, read_settings_file
-from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
-from crawlspace.crawl.startup import build_space
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
 from crawlspace.parsing import duration
 from crawlspace.runtime.components.setting_kinds import COMPONENTS, check_kinds
 from crawlspace.text import printable_message, quoted
+
+if TYPE_CHECKING:
+    from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 
 GENERIC_SPIDER = "spiders.collection.CollectionSpider"
 BASE_SPIDER = "crawlspace.runtime.components.spider.FrontierSpider"
@@ -81,6 +82,8 @@ class CollectionLoader(SpiderLoader):
         return [name for name in self.list() if self._admits(name, request.url)]
 
     def _admits(self, name: str, url: str) -> bool:
+        from crawlspace.crawl.startup import build_space  # noqa: PLC0415 - only for a URL without a spider
+
         try:
             collection = load_collection(name, collection_settings(self._settings, name))
         except ConfigError:  # `lint` says what is wrong with it
@@ -262,6 +265,8 @@ _NOT_OF_THE_PROJECT = ("crawlspace", "scrapy", "builtins")
 
 def spider_code(spider: type[Spider]) -> SpiderCode:
     """Return what a start has to know of the code of a collection's spider."""
+    from crawlspace.crawl.rule_changes.rediscovery import SpiderCode  # noqa: PLC0415 - only when a crawl begins
+
     parses = str(getattr(spider.parse, "__module__", "")).partition(".")[0] not in _NOT_OF_THE_PROJECT
     return SpiderCode(source_hash(spider), follows_links=not parses)
 

@@ -1,11 +1,15 @@
-"""The base class of a project's `CollectionSpider`: each response, and each failed download, ends in one outcome."""
+"""The base class of a project's `CollectionSpider`: each response, and each failed download, ends in one outcome.
+
+Scrapy imports it for every command; what only a crawl needs is imported when one begins.
+"""
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import scrapy
 from scrapy.crawler import Crawler
@@ -13,16 +17,8 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from twisted.python.failure import Failure
 
-from crawlspace.content.documents.contents import FileLimits
-from crawlspace.content.documents.kinds import FILE_TYPES, is_html
-from crawlspace.content.documents.page import page_of
-from crawlspace.content.documents.readers import read_file
-from crawlspace.content.mime import SNIFFED_BYTES, sniff
-from crawlspace.content.page import Page
-from crawlspace.document import Document
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import UrlState
-from crawlspace.runtime.components.items import Fetched, split
 from crawlspace.runtime.components.loader import (
     add_start_urls,
     add_to_ours,
@@ -30,20 +26,14 @@ from crawlspace.runtime.components.loader import (
     overlay_collection,
     throttle_other_requests,
 )
-from crawlspace.runtime.components.one_outcome import OneOutcome, has_spider_middlewares, showing_items
-from crawlspace.runtime.components.own_parsing import OwnParsing
 from crawlspace.runtime.components.requests import SLOT, STATE
-from crawlspace.runtime.components.responses import (
-    PageReader,
-    Responses,
-    fetched_of_failure,
-    take_robots_failure,
-    take_robots_txt,
-)
-from crawlspace.runtime.components.scheduler import open_session
-from crawlspace.runtime.http.headers import declared_type
-from crawlspace.runtime.session.session import Session
 from crawlspace.urls import MalformedUrl, join
+
+if TYPE_CHECKING:
+    from crawlspace.content.page import Page
+    from crawlspace.runtime.components.items import Fetched
+    from crawlspace.runtime.components.responses import Responses
+    from crawlspace.runtime.session.session import Session
 
 
 class FrontierSpider(scrapy.Spider):
@@ -70,6 +60,8 @@ class FrontierSpider(scrapy.Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **kwargs: Any) -> FrontierSpider:
         spider: FrontierSpider = super().from_crawler(crawler, *args, **kwargs)
         if session is None and crawler.crawling and not _is_of_a_scrapy_command(cls.start):
+            from crawlspace.runtime.components.scheduler import open_session
+
             session = open_session(cls, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` passes a session
             session.log_warnings()
         if session is not None:
@@ -78,6 +70,9 @@ class FrontierSpider(scrapy.Spider):
 
     def use_session(self, session: Session) -> None:
         """Use a session: the responses that come belong to it."""
+        from crawlspace.runtime.components.own_parsing import OwnParsing
+        from crawlspace.runtime.components.responses import Responses
+
         self.session = session
         self.start_urls = []
         self._responses = Responses(session, self)
@@ -114,6 +109,16 @@ class FrontierSpider(scrapy.Spider):
             yield fetched
 
     def _parse_alone(self, response: Response) -> Iterator[Any]:
+        from crawlspace.content.documents.contents import FileLimits
+        from crawlspace.content.documents.kinds import FILE_TYPES, is_html
+        from crawlspace.content.documents.page import page_of
+        from crawlspace.content.documents.readers import read_file
+        from crawlspace.content.mime import SNIFFED_BYTES, sniff
+        from crawlspace.document import Document
+        from crawlspace.runtime.components.items import split
+        from crawlspace.runtime.components.responses import PageReader
+        from crawlspace.runtime.http.headers import declared_type
+
         declared = declared_type(response.headers)
         mime = sniff(declared, response.body[:SNIFFED_BYTES])
         if mime in FILE_TYPES and not is_html(response.body):
@@ -142,11 +147,15 @@ class FrontierSpider(scrapy.Spider):
 
     def page_parser(self) -> Any:
         """Return the callback of page requests."""
+        from crawlspace.runtime.components.one_outcome import OneOutcome, has_spider_middlewares, showing_items
+
         parse = self.own.parse if self._parses else self.parse
         return showing_items(parse) if has_spider_middlewares(self.crawler.settings, besides=OneOutcome) else parse
 
     def failed(self, failure: Failure) -> Iterator[Fetched]:
         """Yield the one outcome of a failed download; none where its URL is tried again at once."""
+        from crawlspace.runtime.components.responses import fetched_of_failure
+
         assert self.session is not None
         fetched = fetched_of_failure(failure, self.session, logger=self.logger)
         if fetched is not None:
@@ -154,11 +163,15 @@ class FrontierSpider(scrapy.Spider):
 
     def robots_read(self, response: Response) -> None:
         """Process a site's robots.txt, whose redirects the robots middleware has followed."""
+        from crawlspace.runtime.components.responses import take_robots_txt
+
         assert self.session is not None
         take_robots_txt(response, self.session, stop=self._stop)
 
     def robots_failed(self, failure: Failure) -> None:
         """Process the failure to fetch a site's robots.txt."""
+        from crawlspace.runtime.components.responses import take_robots_failure
+
         assert self.session is not None
         take_robots_failure(failure, self.session, stop=self._stop)
 

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from scrapy.settings import BaseSettings
 
-from crawlspace.admin.delivery import deliver
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.clock import Clock
 from crawlspace.config.content import archive_folder
 from crawlspace.config.sinks import SINKS, SinkSettings, sinks_of
 from crawlspace.errors import CrawlspaceError, StoreError, StoreLocked
-from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import index_place
 from crawlspace.parsing import integer
 from crawlspace.private_files import make_folder
@@ -29,6 +27,7 @@ from crawlspace.state.views import Crawler
 
 if TYPE_CHECKING:
     from crawlspace.distributed.server_check import ServerFault
+    from crawlspace.index.embedded import EmbeddedIndex
 
 
 class OpenStore(Protocol):
@@ -227,6 +226,8 @@ class OpenFile:
         return ""
 
     def deliver(self, sinks: SinkSettings, clock: Clock) -> str:
+        from crawlspace.admin.delivery import deliver  # noqa: PLC0415 - most commands send nothing
+
         return deliver(self.store, sinks, owner=self.collection, clock=clock, alone=self.alone)
 
     @contextmanager
@@ -275,6 +276,8 @@ class LostFromIndex:
 @contextmanager
 def lost_documents(paths: CollectionPaths, opened: OpenStore) -> Iterator[LostFromIndex]:
     """Open the index of a collection, if it is on this machine."""
+    from crawlspace.index.embedded import EmbeddedIndex  # noqa: PLC0415 - most commands don't open it
+
     there = opened.index_place()
     with ExitStack() as stack:
         found = LostFromIndex()

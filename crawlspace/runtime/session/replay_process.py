@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import scrapy.core.downloader.contextfactory  # noqa: F401 - before all else, as in crawlspace/commands/__init__.py
+import scrapy.core.downloader.contextfactory  # noqa: F401 - before all else, as in crawlspace/commands/crawl.py
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.core.scheduler import BaseScheduler

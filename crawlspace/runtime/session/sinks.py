@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from crawlspace import private_files
 from crawlspace.admin.delivery import open_sink
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.collection import Collection
 from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
-from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.sinks.backfill import Backfill
 from crawlspace.crawl.sinks.deliveries import known_sinks, note_sinks, request_backfill
 from crawlspace.index.sink import Sink
 from crawlspace.state.store import Store
+
+if TYPE_CHECKING:
+    from crawlspace.crawl.engine import Engine
+    from crawlspace.crawl.sinks.backfill import Backfill
 
 _EXCLUDED = "excluded logins:"
 """Meta, with the name of a sink: the log-ins whose documents were left out of it; empty when it was sent all."""
@@ -32,6 +35,8 @@ def open_sinks(collection: Collection, undo: ExitStack) -> list[Sink]:
 
 def fillings_of(collection: Collection, engine: Engine, store: Store) -> dict[str, Backfill]:
     """Return what sends the servers among the sinks of a crawl the documents that they lack, by name."""
+    from crawlspace.crawl.sinks.backfill import Backfill  # noqa: PLC0415 - only for a crawl
+
     archive = collection.archive
     reader = ArchiveReader(archive.folder, store.archive_files() if archive.is_on else {}, look_up=store.archive_files)
     return {

@@ -17,10 +17,8 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.document import Document, IndexOrder, Op, essence
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.opensearch.mapping import ANALYZERS, source_of
 from crawlspace.index.orders import written_document
 from crawlspace.index.sink import index_place
-from crawlspace.index.solr.documents import pushed
 from crawlspace.model import UrlState
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader, lost_documents
@@ -116,6 +114,9 @@ def sent_documents(document: Document, sinks: SinkSettings, *, owner: str, now: 
 
 
 def _form(order: IndexOrder, document: Document, options: SinkOptions, *, owner: str, now: float) -> object:
+    from crawlspace.index.opensearch.mapping import ANALYZERS, source_of  # noqa: PLC0415 - with the client half a second
+    from crawlspace.index.solr.documents import pushed  # noqa: PLC0415
+
     languages: AnyOf[str] = ANALYZERS.keys()
     match options.type:
         case "opensearch" | "elasticsearch":
