@@ -19,10 +19,11 @@ from crawlspace.errors import ConfigError, RuleFileError
 from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.finding import Finding, findings_of
 from crawlspace.private_files import real_path
+from crawlspace.rules.rule_tests import RULE_TESTS
 from crawlspace.text import quoted
 
 CRAWL_RULES, START_URLS = "crawl.rules", "start_urls.txt"
-NAMES = (CRAWL_RULES, RULES_XML, START_URLS, EXTRACT_TOML, GLOBAL_RULES)
+NAMES = (CRAWL_RULES, RULES_XML, START_URLS, EXTRACT_TOML, RULE_TESTS, GLOBAL_RULES)
 LARGEST = 1_000_000
 """Bytes of a file that can be edited."""
 _MOST_DIFFERENCES = 2_000

@@ -25,7 +25,7 @@ class Command(CollectionCommand):
         "Show what the next start would change because rules, limits or the global crawl space are not as they were at the last one: which known "
         "URLs leave the crawl space, which come back, which documents leave the index, by rule and by host, with examples; and whether the "
         "deletions are so many that they would be held. Changes nothing and makes no network requests. "
-        "Exit status: 0 shown; 1 deletions would be held, or the collection has a fault; 2 wrong use."
+        "Exit status: 0 shown; 1 deletions would be held, a test of tests.rules fails, or the collection has a fault; 2 wrong use."
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:
@@ -48,9 +48,11 @@ class Command(CollectionCommand):
                 print("\n".join(_of_extraction(found.extraction, collection.name)))
             if found.hosts_without_addresses:
                 print("\n".join(_without_addresses(found.hosts_without_addresses)))
+            for line in _of_tests(found.failed_tests, collection.name):
+                print(line)
             for line in found.of_refresh:
                 print(hanging("", line))
-        return 1 if shown.held else 0
+        return 1 if shown.held or found.failed_tests else 0
 
 
 def _of_extraction(found: ExtractionChanges, name: str) -> Iterator[str]:
@@ -99,6 +101,14 @@ def _lines(found: RulePlan, collection: Collection) -> Iterator[str]:
         if shown.examples.get(kind):
             yield from ("", f"Examples of those that {meaning}")
             yield from (f"  {url}" for url in shown.examples[kind])
+
+
+def _of_tests(failed: Sequence[str], name: str) -> Iterator[str]:
+    if failed:
+        tests = counted(len(failed), "test of tests.rules fails", "tests of tests.rules fail")
+        yield ""
+        yield hanging("", f"{tests}, so no crawl would begin: `scrapy lint {name}` shows {'it' if len(failed) == 1 else 'them'}.")
+        yield from (f"  {one}" for one in failed[:_ROWS])
 
 
 def _without_addresses(hosts: Sequence[str]) -> Iterator[str]:

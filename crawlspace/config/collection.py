@@ -44,6 +44,7 @@ from crawlspace.frontier.source_weights import read_weights
 from crawlspace.model import Source
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
+from crawlspace.rules.rule_tests import RuleTest
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import ActionRuleSet
@@ -127,6 +128,7 @@ class Collection:
     files: FileSettings
     archive: ArchiveSettings
     extraction_rules: ExtractionRules
+    rule_tests: tuple[RuleTest, ...]
     """Those of extract.toml; none without the file."""
     soft_errors: SoftErrors
     policy: RecrawlPolicy
@@ -322,6 +324,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         files=read_file_settings(settings),
         archive=read_archive(settings, data_folder),
         extraction_rules=rules.extraction_rules,
+        rule_tests=rules.tests,
         soft_errors=read_soft_errors(life.CRAWLSPACE_SOFT_ERRORS),
         policy=read_policy(settings, refresh, sites),
         rediscover=life.CRAWLSPACE_REDISCOVER,

@@ -1,4 +1,4 @@
-"""The files of a collection except settings.py: start URLs, crawl.rules, rules.xml, global.rules and extract.toml."""
+"""The files of a collection except settings.py: start URLs, crawl.rules, rules.xml, global.rules, extract.toml and tests.rules."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.parsing import one_of, words
 from crawlspace.private_files import kind_of, real_path
 from crawlspace.rules.crawl_rules import MAX_MISTAKES, CrawlRules, parse_crawl_rules, parse_global_rules, written_lines
+from crawlspace.rules.rule_tests import RULE_TESTS, RuleTest, parse_rule_tests
 from crawlspace.rules.xml.model import ActionRuleSet, RegexSyntax
 from crawlspace.rules.xml.parser import MAX_SIZE, narrowing, parse_rules_xml, refuse_size
 from crawlspace.text import printable, quoted, without_credentials
@@ -59,15 +60,16 @@ class AllRules(NamedTuple):
     global_file: Path | None
     action_rules: ActionRuleSet | None
     extraction_rules: ExtractionRules = NO_RULES
+    tests: tuple[RuleTest, ...] = ()
 
 
 def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
-    """Read crawl.rules, rules.xml, global.rules and extract.toml. Raises RuleFileError with the mistakes of all, and ConfigError."""
-    (own, of_all), extraction = _with_all_mistakes(
+    """Read all rules and their tests. Raises RuleFileError with the mistakes of all files, and ConfigError."""
+    (own, of_all), (extraction, tests) = _with_all_mistakes(
         lambda: _with_all_mistakes(lambda: read_own_rules(folder, settings), lambda: read_global_rules(folder, settings)),
-        lambda: read_extraction_rules(folder),
+        lambda: _with_all_mistakes(lambda: read_extraction_rules(folder), lambda: read_rule_tests(folder)),
     )
-    return AllRules(*own[:2], *of_all, own[2], extraction)
+    return AllRules(*own[:2], *of_all, own[2], extraction, tests)
 
 
 def read_own_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlRules, Path | None, ActionRuleSet | None]:
@@ -135,6 +137,12 @@ def read_extraction_rules(folder: Path) -> ExtractionRules:
     if mistakes:  # a line that is left out may be needed by its table
         raise RuleFileError(mistakes)
     return parse_extraction_rules(text, file=path.name)
+
+
+def read_rule_tests(folder: Path) -> tuple[RuleTest, ...]:
+    """Read tests.rules; without the file there are no tests. Raises RuleFileError, ConfigError."""
+    path = folder / RULE_TESTS
+    return _parsed(path, lambda text: parse_rule_tests(text, file=path.name)) if is_there(path) else ()
 
 
 def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | None:

@@ -25,10 +25,12 @@ from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import Refused
 from crawlspace.crawl.run_events import RunEvents
 from crawlspace.decision import Reason
+from crawlspace.errors import RuleFileError
 from crawlspace.index.sink import Sink
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.loosened import Checks
+from crawlspace.rules.rule_tests import failed_tests
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.metadata import damaged
@@ -149,10 +151,12 @@ def open_engine(
 ) -> Startup:
     """Update the store, create the engine, and insert the start URLs. `spider`: properties of the spider's code.
 
-    Raises ConfigError, before any change, if the rules refuse all start URLs. After a kill, the next start continues.
+    Raises ConfigError, before any change, if the rules refuse all start URLs or fail a test. After a kill, the next start continues.
     """
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
+    if failed := list(failed_tests(collection.rule_tests, space)):
+        raise RuleFileError(failed)
     global_space = build_global_space(collection)
     rules = hash_of(collection, space)
     begin_run(store, collection, clock, rules_changed=applied_rules(store) not in (None, rules))

@@ -15,6 +15,7 @@ from crawlspace.config.files import (
     read_action_rules,
     read_extraction_rules,
     read_global_rules,
+    read_rule_tests,
     read_rules,
     read_start_urls,
     refuse_what_is_not_read,
@@ -35,6 +36,7 @@ from crawlspace.lint.expressions import lint_expressions
 from crawlspace.lint.finding import Finding, Level, findings_of, of_setting
 from crawlspace.lint.rules_xml import Usage, lint_action_rules, lint_values
 from crawlspace.rules.crawl_rules import CrawlRules, DomainRule, PrefixRule, RuleAction
+from crawlspace.rules.rule_tests import failed_tests
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.model import ActionKind, ActionRuleSet
 from crawlspace.state.store import Store
@@ -80,8 +82,9 @@ def lint_collection(
     attempt(lambda: refuse_what_is_not_read(own[0], actions, {**defaults, **known}))
     global_rules = attempt(lambda: read_global_rules(folder, known)) or (None, None)
     extraction = attempt(lambda: read_extraction_rules(folder)) or NO_RULES
+    tests = attempt(lambda: read_rule_tests(folder)) or ()
     start_urls = attempt(lambda: read_start_urls(folder, known)) or ()
-    rules = AllRules(*own, *global_rules, actions, extraction)
+    rules = AllRules(*own, *global_rules, actions, extraction, tests)
     read = attempt(lambda: read_with_defaults(lambda some: configured(folder, some, rules, start_urls), known, defaults))
     collection, faulty = read or (None, [])
     errors += faulty
@@ -256,9 +259,12 @@ def _of_rules(collection: Collection, store: Store | None) -> Iterator[Finding]:
         accepts_all=accepts_all,
         of_addresses=collection.named_hosts_any_address,
     )
+    space = build_space(collection)
+    for failed in failed_tests(collection.rule_tests, space):
+        yield Finding(failed.file, failed.line, failed.column, "error", "rule-test", failed.message)
     places = [start.where.rpartition(":") for start in collection.start_urls]
     yield from lint_start_urls(
-        build_space(collection),
+        space,
         [start.url for start in collection.start_urls],
         [RuleRef(file, int(line), "") for file, _, line in places],
     )

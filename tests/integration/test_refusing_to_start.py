@@ -71,6 +71,16 @@ def test_a_wrong_rule_file_changes_nothing(crawled: Project) -> None:
     assert indexed(crawled) == ["/", "/a"]
 
 
+def test_a_test_of_the_rules_that_fails_keeps_a_crawl_from_beginning(crawled: Project) -> None:
+    crawled.write({"demo/crawl.rules": "forbid prefix http://127.0.0.1/a\n", "demo/tests.rules": "admit http://127.0.0.1/a\n"})
+    run = crawled.crawl("demo")
+    assert (run.returncode, "Traceback" in run.stderr) == (1, False)
+    assert "tests.rules:1:7: the test of http://127.0.0.1/a fails: expected is `admit`, and the rules refuse it: prefix" in run.stderr
+    assert indexed(crawled) == ["/", "/a"]
+    plan = crawled.scrapy("plan", "demo")
+    assert (plan.returncode, "1 test of tests.rules fails, so no crawl would begin" in plan.stdout) == (1, True)
+
+
 def test_a_damaged_store_is_reported_and_not_changed(crawled: Project) -> None:
     file = crawled.data / "demo" / "state.db"
     file.write_bytes(b"not a database at all, " * 1000)

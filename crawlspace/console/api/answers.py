@@ -507,6 +507,7 @@ class PlannedAnswer(Struct):
     content_changed: bool
     extraction: ExtractionNumbers | None
     hosts_without_addresses: Sequence[str]
+    failed_tests: Sequence[str]
 
 
 class DeletionRow(Struct):

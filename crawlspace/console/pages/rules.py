@@ -36,6 +36,7 @@ from crawlspace.console.templates import link, path_part
 from crawlspace.content.extraction_rules import EXTRACT_TOML
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.lint.finding import Finding, bounded
+from crawlspace.rules.rule_tests import RULE_TESTS
 from crawlspace.runtime.components.loader import default_values
 from crawlspace.runtime.planning.plan_process import PlanStart
 from crawlspace.runtime.planning.rule_plan import CONTENT_CHANGED, FIELDS_CHANGED, KINDS
@@ -48,6 +49,7 @@ _MEANINGS = {
     RULES_XML: "What happens with single URLs: whether they are accepted, indexed and followed, their priority, and fields of their documents.",
     START_URLS: "Where the crawl begins: one URL a line.",
     EXTRACT_TOML: "Fields, texts and parts that are taken from pages.",
+    RULE_TESTS: "URLs, and what the rules must decide about each: no crawl begins while one of these tests fails.",
     GLOBAL_RULES: "The hosts that the collections of the project have between them: a document that leaves this collection stays in the index"
     " if another one may have it.",
 }
@@ -179,7 +181,7 @@ def _editor(
             "urls": asked.form.get("urls", asked.query.get("urls", "")),
             "trial": trial,
             "most_tried": MOST_TRIED,
-            "may_be_removed": bool(disk.digest) and file.name in (CRAWL_RULES, RULES_XML, EXTRACT_TOML),
+            "may_be_removed": bool(disk.digest) and file.name in (CRAWL_RULES, RULES_XML, EXTRACT_TOML, RULE_TESTS),
             "is_crawled": _is_crawled(opened.paths),
         },
         status,

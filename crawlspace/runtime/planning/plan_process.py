@@ -63,6 +63,7 @@ class PlannedChanges(Struct, frozen=True):
     hosts_without_addresses: list[str]
     hosts_without_addresses_number: int
     of_refresh: list[str]
+    failed_tests: list[str]
 
 
 class PlanAnswer(Struct, frozen=True, omit_defaults=True):
@@ -158,6 +159,7 @@ def _shown(found: RulePlan, collection: Collection) -> PlannedChanges:
         hosts_without_addresses=list(found.hosts_without_addresses[:_HOSTS]),
         hosts_without_addresses_number=len(found.hosts_without_addresses),
         of_refresh=list(found.of_refresh),
+        failed_tests=list(found.failed_tests[:_HOSTS]),
     )
 
 

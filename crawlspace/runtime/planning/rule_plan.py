@@ -37,6 +37,7 @@ from crawlspace.crawl.startup import (
 )
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError
+from crawlspace.rules.rule_tests import failed_tests
 from crawlspace.runtime.components.loader import CollectionLoader, spider_code
 from crawlspace.runtime.planning.extraction_plan import extraction_changes
 from crawlspace.runtime.session.paths import CollectionPaths
@@ -80,6 +81,8 @@ class RulePlan:
     """Sentences about changes that don't come from the rules."""
     extraction: ExtractionChanges | None
     """None where the extraction rules are those of the last start."""
+    failed_tests: Sequence[str]
+    """What `lint` says of the tests that fail with these rules: no crawl would begin."""
 
     def as_json(self) -> dict[str, object]:
         """Return all values for `json.dumps`."""
@@ -90,6 +93,7 @@ class RulePlan:
             "content_changed": self.content_changed,
             "extraction": None if self.extraction is None else self.extraction.as_json(),
             "hosts_without_addresses": list(self.hosts_without_addresses),
+            "failed_tests": list(self.failed_tests),
         }
 
 
@@ -126,6 +130,7 @@ def rule_plan(paths: CollectionPaths, collection: Collection, *, surveyed: Surve
             known.counts().left_to_others,
             [] if opened is None else list(_of_refresh(collection, known)),
             None if opened is None else extraction_changes(collection, known),
+            [f"{one.file}:{one.line}: {one.message}" for one in failed_tests(collection.rule_tests, space)],
         )
 
 

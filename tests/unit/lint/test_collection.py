@@ -216,6 +216,20 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
         ["settings.py:3:1 warning render-without-effect"] * 2,
     ),
     (
+        "tests of rules that fail, and one that is met",
+        {
+            "start_urls.txt": START,
+            "crawl.rules": RULES,
+            "tests.rules": f"admit {START.split()[0]}\nrefuse {START.split()[0]}\nadmit http://other.example/\n",
+        },
+        ["tests.rules:2:8 error rule-test", "tests.rules:3:7 error rule-test"],
+    ),
+    (
+        "a test that cannot be read",
+        {"start_urls.txt": START, "crawl.rules": RULES, "tests.rules": "admit\n"},
+        ["tests.rules:1:1 error syntax"],
+    ),
+    (
         "rules",
         {"start_urls.txt": START, "crawl.rules": "allow domain *\nallow domain www.example.com\n"},
         ["crawl.rules:2:14 warning never-applies", "crawl.rules:2:14 warning no-final-forbid"],
