@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from crawlspace.admin.extraction_preview import ExtractionChanges
+from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
+from crawlspace.crawl.rule_changes.rules_in_force import kept_rules, present_rules
+from crawlspace.errors import ConfigError
+from crawlspace.private_files import replace_file
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, exactly_one, hanging, print_json, shortened
+from crawlspace.runtime.planning.plan_process import planned_changes
 from crawlspace.runtime.planning.rule_plan import CONTENT_CHANGED, FIELDS_CHANGED, KINDS, RulePlan, largest_rules, rule_plan
 from crawlspace.status import Status
 from crawlspace.text import counted, printable
@@ -30,12 +36,19 @@ class Command(CollectionCommand):
 
     def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print the plan for a program")
+        parser.add_argument(
+            "--html",
+            metavar="FILE",
+            help="also write it to FILE, with what has changed in the rule files, for who approves the change",
+        )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         paths = self.paths(exactly_one(args, example="scrapy plan demo"))
         collection = load_collection(paths.name, paths.settings)
         found = rule_plan(paths, collection)
         shown = found.plan
+        if opts.html:
+            _write_report(Path(opts.html), found, collection)
         if opts.json:
             print_json(found.as_json())
         else:
@@ -53,6 +66,25 @@ class Command(CollectionCommand):
             for line in found.of_refresh:
                 print(hanging("", line))
         return 1 if shown.held or found.failed_tests else 0
+
+
+def _write_report(path: Path, found: RulePlan, collection: Collection) -> None:
+    """Write the plan as a file that can be sent. Raises ConfigError."""
+    from crawlspace.console.plan_report import plan_report  # noqa: PLC0415 - with the templates
+
+    now = SystemClock().now()
+    try:
+        kept = kept_rules(collection.data_folder)
+        report = plan_report(
+            collection.name,
+            planned_changes(found, collection),
+            before=kept[-1] if kept else None,
+            present=present_rules(collection, since=int(now)),
+            now=now,
+        )
+        replace_file(path, report.encode("utf-8", "replace"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _of_extraction(found: ExtractionChanges, name: str) -> Iterator[str]:

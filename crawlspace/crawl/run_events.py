@@ -46,6 +46,7 @@ _IN_BEFORE, _IN_AFTER, _BY_RULES, _FORGOTTEN, _IS_EVENT = 1, 2, 4, 8, 128
 _CHANGE_SHIFT = 4
 _UNKNOWN = 0xFFFFFFFF
 _AT_ONCE = 500
+_BLOCK = SIZE * 40_000
 _TEXTS = 0xFFFF
 
 
@@ -218,6 +219,22 @@ def read_events(path: Path) -> Iterator[RunEvent]:
             if texts is None or len(text := file.read(texts * SIZE)) < texts * SIZE:
                 return
             yield _event(record, text)
+
+
+def events_of(path: Path, key: int) -> Iterator[RunEvent]:
+    """Yield the events of one URL in a file, in the order of their writing: without reading the others one by one."""
+    wanted = struct.pack("<q", key)
+    with path.open("rb") as file:
+        if not _is_ours(file.read(SIZE)):
+            return
+        while block := file.read(_BLOCK):
+            at = block.find(wanted)
+            while at >= 0:
+                record = block[at : at + SIZE]
+                texts = _texts_of(record) if at % SIZE == 0 and len(record) == SIZE else None
+                if texts is not None:
+                    yield _event(record, block[at + SIZE : at + SIZE + texts * SIZE])
+                at = block.find(wanted, at + 1)
 
 
 def _older_of(path: Path) -> Path:

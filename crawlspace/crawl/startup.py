@@ -21,6 +21,7 @@ from crawlspace.crawl.depths.end_of_run import begin_run, mark_unknown_depths
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, reconcile, rules_hash
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, Rediscovery, SpiderCode
+from crawlspace.crawl.rule_changes.rules_in_force import keep_rules
 from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import Refused
 from crawlspace.crawl.run_events import RunEvents
@@ -157,6 +158,7 @@ def open_engine(
     check_start_urls(collection.start_urls, space)
     if failed := list(failed_tests(collection.rule_tests, space)):
         raise RuleFileError(failed)
+    keep_rules(collection, now=int(clock.now()))
     global_space = build_global_space(collection)
     rules = hash_of(collection, space)
     begin_run(store, collection, clock, rules_changed=applied_rules(store) not in (None, rules))

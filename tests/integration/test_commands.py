@@ -46,6 +46,7 @@ COMMANDS = (
     "startcollection",
     "explain",
     "extract",
+    "history",
     "links",
     "lint",
     "refused",

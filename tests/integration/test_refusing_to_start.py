@@ -75,7 +75,10 @@ def test_a_test_of_the_rules_that_fails_keeps_a_crawl_from_beginning(crawled: Pr
     crawled.write({"demo/crawl.rules": "forbid prefix http://127.0.0.1/a\n", "demo/tests.rules": "admit http://127.0.0.1/a\n"})
     run = crawled.crawl("demo")
     assert (run.returncode, "Traceback" in run.stderr) == (1, False)
-    assert "tests.rules:1:7: the test of http://127.0.0.1/a fails: expected is `admit`, and the rules refuse it: prefix" in run.stderr
+    assert (
+        "tests.rules:1:7: the test of http://127.0.0.1/a fails: expected is `admit`, and the rules refuse it: prefix"
+        in run.stderr
+    )
     assert indexed(crawled) == ["/", "/a"]
     plan = crawled.scrapy("plan", "demo")
     assert (plan.returncode, "1 test of tests.rules fails, so no crawl would begin" in plan.stdout) == (1, True)

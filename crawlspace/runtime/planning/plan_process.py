@@ -131,10 +131,10 @@ def _planned(paths: CollectionPaths, start: PlanStart, answer: Callable[[PlanAns
     with edited_rules(paths.folder, paths.settings, file, data) as edited:
         collection = load_edited(edited)
         found = rule_plan(paths, collection, surveyed=lambda checked: answer(PlanAnswer(checked=checked, known=known)))
-    return _shown(found, collection)
+    return planned_changes(found, collection)
 
 
-def _shown(found: RulePlan, collection: Collection) -> PlannedChanges:
+def planned_changes(found: RulePlan, collection: Collection) -> PlannedChanges:
     plan = found.plan
     by_rule = largest_rules(plan.by_rule, _RULES)
     numbers = plan.as_json()
