@@ -387,8 +387,8 @@ class LastModified:
             made.pop(state.id, None)
             if not self._is_to_be_due(record, state, has_left=state.key in left, now=now):
                 return None
-            assert state.fetched_at is not None
-            made[state.id] = structs.replace(state, next_fetch=max(now, state.fetched_at + 1))
+            at = now + (state.fetched_at == now)  # later than its fetch; one after now is of before the clock was set back
+            made[state.id] = structs.replace(state, next_fetch=at)
             return Change(made[state.id])
 
         if ids := [one.id for one in self._store.depths_of(keys)]:

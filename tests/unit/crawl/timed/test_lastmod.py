@@ -297,8 +297,9 @@ def test_a_sitemap_that_begins_to_lie_is_found_out(tmp_path: Path) -> None:
     assert changing(demo, at=4) == (1_500, 0)
 
 
-def test_what_is_to_be_checked_survives_a_kill(tmp_path: Path) -> None:
-    """It is stored before the outcome of the sitemap is."""
+@pytest.mark.parametrize("set_back_s", [0, 100 * DAY])
+def test_what_is_to_be_checked_survives_a_kill(tmp_path: Path, set_back_s: int) -> None:
+    """It is stored before the outcome of the sitemap is. A page that was fetched in what is the future now is due at once, too."""
     demo = site(tmp_path)
     demo.etag = "v2"
     demo.clock.advance(2 * DAY)
@@ -311,6 +312,7 @@ def test_what_is_to_be_checked_survives_a_kill(tmp_path: Path) -> None:
     engine.fetched(demo._answer(fetch))
     engine.commit()  # and no step is made
     assert demo.store.get_meta(TO_CHECK + SITEMAP)
+    demo.clock.set(demo.clock.now() - set_back_s)
     assert demo.fetched(after=0) == {demo.named[1]}
     assert not demo.store.get_meta(TO_CHECK + SITEMAP)
 
