@@ -182,6 +182,30 @@ def edited_rules(
         raise ConfigError(f"a temporary folder for the edited rules cannot be made: {error.strerror or error}") from error
 
 
+@contextmanager
+def with_files(folder: Path, settings: Mapping[str, object], files: Mapping[str, bytes | None]) -> Iterator[EditedRules]:
+    """As `edited_rules`, with several files by name; None: it is missing. All others are links. Raises ConfigError."""
+    own = dict(settings)
+    try:
+        with TemporaryDirectory(prefix="crawlspace-rules-") as base:
+            copy = Path(base) / folder.name
+            copy.mkdir()
+            for entry in folder.iterdir():
+                if entry.name not in files:
+                    (copy / entry.name).symlink_to(real_path(entry))
+            for name, data in files.items():
+                if data is not None:
+                    (copy / name).write_bytes(data)
+            if GLOBAL_RULES in files:
+                own["CRAWLSPACE_GLOBAL_RULES"] = None
+            elif (path := global_rules_file(folder, settings)) is not None:
+                own["CRAWLSPACE_GLOBAL_RULES"] = str(path.absolute())
+            own["CRAWLSPACE_COLLECTIONS_DIR"] = base
+            yield EditedRules(copy, own, folder)
+    except OSError as error:
+        raise ConfigError(f"a temporary folder for these rules cannot be made: {error.strerror or error}") from error
+
+
 def lint_edited(edited: EditedRules, defaults: Mapping[str, object]) -> list[Finding]:
     """Return the findings of a collection with edited rules. `defaults` are the values of unset settings."""
     try:

@@ -6,13 +6,10 @@ rules decided about it then. Settings were kept as a digest only: where settings
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from crawlspace.admin.rule_files import EditedRules, load_edited
+from crawlspace.admin.rule_files import load_edited, with_files
 from crawlspace.admin.url_changes import find_url, read_url
 from crawlspace.clock import iso
 from crawlspace.config.collection import Collection
@@ -24,7 +21,6 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Decision
 from crawlspace.errors import ConfigError, RunFileError
 from crawlspace.model import UrlState
-from crawlspace.private_files import real_path
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.fetch_history import DocumentChange, fetches
 from crawlspace.state.store import Store
@@ -170,7 +166,8 @@ class _Rules:
             fault = f"{', '.join(kept.incomplete)} was too large to be kept"
             return PastDecision(kept.since, None, other, fault)
         try:
-            with _as_they_were(kept, self._collection.folder, self._paths.settings) as were:
+            files = {**dict.fromkeys(_RULE_FILES), **kept.texts}
+            with with_files(self._collection.folder, self._paths.settings, files) as were:
                 return PastDecision(kept.since, self.decide(load_edited(were)), other)
         except ConfigError as error:
             return PastDecision(
@@ -178,23 +175,5 @@ class _Rules:
             )
 
 
-@contextmanager
-def _as_they_were(kept: RulesInForce, folder: Path, settings: Mapping[str, object]) -> Iterator[EditedRules]:
-    """Make a temporary folder with the kept files, and links to the other files of the collection. Raises ConfigError."""
-    try:
-        with TemporaryDirectory(prefix="crawlspace-rules-") as base:
-            copy = Path(base) / folder.name
-            copy.mkdir()
-            own = {**settings, "CRAWLSPACE_COLLECTIONS_DIR": base, "CRAWLSPACE_GLOBAL_RULES": None}
-            for name, data in kept.texts.items():
-                path = (copy if name != GLOBAL_RULES else Path(base)) / name
-                path.write_bytes(data)
-            for entry in folder.iterdir():
-                if entry.name == SETTINGS or entry.name not in {*_RULE_FILES, *kept.digests}:
-                    (copy / entry.name).symlink_to(real_path(entry))
-            yield EditedRules(copy, own, folder)
-    except OSError as error:
-        raise ConfigError(f"a temporary folder for the rules of that time cannot be made: {error.strerror or error}") from error
-
-
 _RULE_FILES = ("crawl.rules", "rules.xml", "start_urls.txt", "extract.toml", "tests.rules", GLOBAL_RULES)
+"""Those that were not there then are missing, too."""
