@@ -47,6 +47,7 @@ COMMANDS = (
     "explain",
     "extract",
     "history",
+    "letters",
     "links",
     "lint",
     "refused",
