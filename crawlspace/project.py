@@ -114,6 +114,8 @@ def make_project(folder: Path, delivered: Mapping[str, bytes], version: str = __
     with _as_sentences(folder):
         if (folder / MANIFEST).is_file():
             raise ConfigError(f"{folder} is a project already: {_UPGRADE} in it brings its files up to date")
+        if not folder.is_dir() and os.path.lexists(folder):
+            raise ConfigError(f"{folder} is no folder: name a new one, or an empty one")
         folder.mkdir(parents=True, exist_ok=True)
         other = next(_of_others(folder, delivered), "")
         if other:
@@ -313,8 +315,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CrawlspaceError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_status
-    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
+    except OSError as error:  # of the output alone: those of the project are sentences
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # whose reader has read enough, as `head` does
+            sys.stderr.write(f"what was done cannot be printed: {error.strerror}\n")
+            return 1
     except KeyboardInterrupt:
         return 130
     return 0

@@ -205,6 +205,22 @@ def test_a_missing_spider_file_is_written_again(made: MadeProject) -> None:
     assert made.scrapy("list").succeeded().stdout == "lamps\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a file that is always full")
+def test_a_full_disk_behind_the_output_is_a_sentence(environment: Path, tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [environment / "bin" / "crawlspace", "init", "site"],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=LONGEST_WAIT_S,
+        )
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert ended.stderr.startswith("what was done cannot be printed: ")
+
+
 def test_code_of_a_project_is_checked_against_the_types_of_the_wheel(made: MadeProject) -> None:
     made.write({"spiders/lamps.py": TYPED_SPIDER, "pipelines/prices.py": TYPED_PIPELINE, "sinks.py": TYPED_SINK})
     command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", made.python, "."]

@@ -62,6 +62,14 @@ def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path) 
         assert contents(folder) == {name: "mine"}
 
 
+def test_what_is_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("file", "link"):
+        with pytest.raises(ConfigError, match=f"{name} is no folder"):
+            make_project(tmp_path / name, FIRST, "1.2")
+
+
 def test_a_project_is_not_made_again(made: Path) -> None:
     with pytest.raises(ConfigError, match="is a project already"):
         make_project(made, FIRST, "1.2")
