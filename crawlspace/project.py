@@ -225,8 +225,8 @@ def _damaged(path: Path, why: str) -> ConfigError:
 
 def _made_later(folder: Path, manifest: ProjectManifest, installed: str) -> str:
     return (
-        f"the files of the project {folder} are of crawlspace {manifest.version}, a later version than {installed}, which is installed:"
-        " upgrade the package (`pip install --upgrade crawlspace`)"
+        f"the files of the project {folder.absolute()} are of crawlspace {manifest.version}, a later version than {installed}, which is installed:"
+        " upgrade the package: install the wheel of that version or a later one"
     )
 
 

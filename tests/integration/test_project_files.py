@@ -173,7 +173,7 @@ def test_a_project_of_another_version_is_reported(made: MadeProject) -> None:
     as_made = manifest.read_text(encoding="utf-8")
     with serve(Site(SITE)) as server:
         made.scrapy("startcollection", "lamps", server.url("/")).succeeded()
-        for version, way_out in (("0.0.9", "crawlspace init --upgrade"), ("999.1", "pip install --upgrade crawlspace")):
+        for version, way_out in (("0.0.9", "crawlspace init --upgrade"), ("999.1", "upgrade the package")):
             manifest.write_text(as_made.replace(__version__, version), encoding="utf-8")
             found = made.scrapy("lint", "lamps")
             assert (found.returncode, found.stdout.count("\n")) == (1, 1), found.stdout
