@@ -30,6 +30,7 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import RuleFileError
 from crawlspace.index.search import Hit, SearchResult
+from crawlspace.index.search_server.items import ADVICE
 from crawlspace.lint.finding import Finding
 from crawlspace.model import UrlState
 from crawlspace.rules.crawl_rules import parse_crawl_rules
@@ -199,6 +200,54 @@ def test_every_reason_is_documented_with_its_sentence() -> None:
 def test_every_status_code_is_documented_with_its_sentence() -> None:
     documented = [(int(code), sentence) for code, sentence, _ in rows("docs/reasons.md", "Status codes")]
     assert documented == [(int(status), status.sentence) for status in Status]
+
+
+SINKS = (
+    "embedded.py",
+    "http_push.py",
+    "json_client.py",
+    "order_log.py",
+    "outbox.py",
+    "orders.py",
+    "opensearch/*.py",
+    "solr/*.py",
+)
+NOT_OF_SENDING = {"contents.py", "marker.py", "rebuilding.py", "search.py"}
+"""Modules of a search server that compare, rebuild and search: what they report is the answer to a command."""
+
+
+def sink_trees() -> Iterator[tuple[Path, ast.Module]]:
+    folder = ROOT / "crawlspace/index"
+    for pattern in (*SINKS, "search_server/items.py"):
+        for path in sorted(folder.glob(pattern)):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_every_fault_of_a_sink_has_its_remedy() -> None:
+    """Each message with which a sink accepts nothing, and each advice for a blocked index, is in the table; and no other is."""
+    documented = [plain(row[0].split("` ")[0]) for row in rows("docs/sinks.md", "Faults")]
+    shapes = [re.compile(".*".join(map(re.escape, message.split("…"))), re.DOTALL) for message in documented]
+    raised, written = [*ADVICE], [*ADVICE]
+    for path, tree in sink_trees():
+        for node in ast.walk(tree):
+            written.append((template(node) if isinstance(node, ast.JoinedStr | ast.Constant) else None) or "")
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("IndexUnavailable", "StoreDamaged")
+            ):
+                message = template(node.args[0])
+                if message is not None and path.name not in NOT_OF_SENDING and re.search("[a-z]{3}", message):
+                    raised.append(message)
+    assert len(raised) > 20
+    assert [message for message in raised if not any(shape.fullmatch(message) for shape in shapes)] == []
+    of_servers = "mapper_parsing_exception: …"
+    rotten = [
+        message
+        for message, shape in zip(documented, shapes, strict=True)
+        if message != of_servers and not any(shape.search(text) for text in written if re.search("[a-z]{3}", text))
+    ]
+    assert rotten == []
 
 
 @pytest.mark.parametrize("page", sorted({page for page, _ in TABLES}))
