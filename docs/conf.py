@@ -5,17 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-_HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE), str(_HERE.parent)]  # the extension `site_of_pages`, and the product for its docstrings
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # the extension `site_of_pages`
 
 project = "crawlspace"
 author = "crawlspace contributors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "site_of_pages"]
+extensions = ["myst_parser", "site_of_pages"]
 myst_heading_anchors = 6
 myst_fence_as_directive = ["mermaid"]
 highlight_language = "text"
-autodoc_typehints = "none"
-autodoc_member_order = "bysource"
 
 html_theme = "furo"
 html_title = "crawlspace"

@@ -390,6 +390,18 @@ def test_the_example_of_own_parsing_works() -> None:
         assert (item["price"] if isinstance(item, dict) else None) == expected
 
 
+def test_the_example_of_rules_in_python_works() -> None:
+    code = re.search(r"```python\n(.*?)```", section("docs/api-python.md", "Rules"), re.DOTALL)
+    assert code is not None
+    exec(code[1], {})
+
+
+def test_the_python_interfaces_are_where_the_page_says() -> None:
+    named = re.findall(r"`([A-Z]\w+)`\s+of\s+`(crawlspace[\w.]*)`", text("docs/api-python.md"))
+    assert len(named) >= 10
+    assert not [(name, module) for name, module in named if not hasattr(import_module(module), name)]
+
+
 def test_the_two_commands_of_the_readme_are_targets() -> None:
     shown = re.findall(r"^ {4}make ([\w-]+)", text("README.md"), re.MULTILINE)
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
