@@ -47,6 +47,7 @@ from tests.integration.test_scrapy_components import WORKS
 from tests.integration.test_tutorials import ADAPTIONS
 from tests.integration.test_two_collections import CASES
 from tests.python_interfaces import interface_rows
+from tests.scale_tables import figure_rows, projection_rows
 from tests.setting_tables import setting_rows
 from tests.unit.runtime.http.test_failures import TABLE as FAILURES
 from tests.unit.state.test_lifecycle import DAY, FORGOTTEN
@@ -133,6 +134,8 @@ TABLES: dict[tuple[str, str], Callable[[], Rows]] = {
     ("docs/reasons.md", "outcomes"): outcomes,
     ("docs/reasons.md", "failures"): failures,
     ("docs/rules.md", "global-space"): global_space,
+    ("docs/scale.md", "figures"): figure_rows,
+    ("docs/scale.md", "projections"): projection_rows,
     ("docs/scrapy.md", "adapting"): adaptions,
     ("docs/scrapy.md", "components"): components,
     ("docs/scrapy.md", "without-effect"): settings_without_effect,

@@ -46,6 +46,7 @@ from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.command_line import ROOT
 from tests.conftest import assert_same
+from tests.scale_tables import FIGURES, Figure
 from tests.setting_tables import defaults
 from tests.tables import TABLES, written
 from tests.unit.admin.extraction_answers import extract_json
@@ -400,6 +401,14 @@ def test_the_python_interfaces_are_where_the_page_says() -> None:
     named = re.findall(r"`([A-Z]\w+)`\s+of\s+`(crawlspace[\w.]*)`", text("docs/api-python.md"))
     assert len(named) >= 10
     assert not [(name, module) for name, module in named if not hasattr(import_module(module), name)]
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.what)
+def test_figures_of_scale_are_those_that_were_measured(figure: Figure) -> None:
+    title = f"`{figure.section}`" if figure.page == "benchmarks.md" else figure.section
+    found = [row for table in tables(section(f"docs/{figure.page}", title)) for row in table if figure.row in " ".join(row)]
+    number = rf"(?<![\d.,]){re.escape(figure.shown)}(?![\d])"
+    assert [row for row in found if re.search(number, " ".join(row))], found
 
 
 def test_the_two_commands_of_the_readme_are_targets() -> None:
