@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev browser demo test test-full style types-of-product test-histories test-long test-servers test-browser screenshots docs lint compiled bench fuzz lock clean python broken
+.PHONY: help env env-dev browser demo test test-full style types-of-product test-histories test-long test-servers test-browser screenshots docs lint compiled bench fuzz dist licences lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
@@ -46,8 +46,11 @@ help:
 	@echo "make lint    style and types only"
 	@echo "make bench   measure speed against other crawlers on this machine"
 	@echo "make fuzz    feed each parser with inputs made to break it, 5 minutes each (FUZZ_SECONDS=60: one minute)"
+	@echo "make dist    build the wheel and the sdist in the folder dist"
+	@echo "make licences"
+	@echo "             write docs/licences.md again: the licences of all that is installed with crawlspace (after make lock)"
 	@echo "make lock    pin the newest versions that pyproject.toml allows (needs uv)"
-	@echo "make clean   remove .venv, .venv-fuzz, caches, and what the demo and make fuzz have written"
+	@echo "make clean   remove .venv, .venv-fuzz, caches, and what the demo, make fuzz and make dist have written"
 
 env: .venv/.env
 env-dev: .venv/.env-dev
@@ -161,6 +164,14 @@ fuzz: .venv-fuzz/.env
 	  echo "make fuzz could not install requirements-fuzz.txt into .venv-fuzz; the lines above say why" >&2; exit 1; }
 	@touch $@
 
+# Of one commit always the same bytes: the build takes neither times nor modes from the files.
+dist: env-dev
+	@rm -rf dist
+	@$(RUN) -m hatchling build -d dist
+
+licences: env-dev browser
+	@$(RUN) -m tests.licences
+
 # The files hold versions and hashes and no address, so that any package index serves. Each of the others is the first and its extra.
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" pyproject.toml
@@ -174,5 +185,5 @@ lock:
 	$(COMPILE) --extra fuzz --constraint requirements.txt --output-file requirements-fuzz.txt
 
 clean:
-	rm -rf .venv .venv-fuzz .mypy_cache .pytest_cache .ruff_cache build ./*.egg-info examples/intranet/data
+	rm -rf .venv .venv-fuzz .mypy_cache .pytest_cache .ruff_cache build dist ./*.egg-info examples/intranet/data
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

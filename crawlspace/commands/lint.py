@@ -15,8 +15,15 @@ from crawlspace.errors import ConfigError, StoreError, UsageError, first_of_each
 from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.collections import CollectionHosts, collection_hosts, lint_collections, with_collection
 from crawlspace.lint.finding import Finding, bounded, findings_of
+from crawlspace.project import MANIFEST, version_difference
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
-from crawlspace.runtime.components.loader import CollectionLoader, collection_settings, default_values, settings_and_faults
+from crawlspace.runtime.components.loader import (
+    CollectionLoader,
+    collection_settings,
+    default_values,
+    project_folder,
+    settings_and_faults,
+)
 from crawlspace.runtime.components.scrapy_effects import without_effect
 from crawlspace.runtime.components.setting_kinds import faults
 from crawlspace.runtime.session.paths import collection_paths
@@ -46,6 +53,7 @@ class Command(CollectionCommand):
         if opts.all and args:
             raise UsageError("name a collection or give --all, not both")
         findings = self._all() if opts.all else self._one(exactly_one(args, example="scrapy lint demo, or scrapy lint --all"))[0]
+        findings = [*_of_project(), *findings]
         if opts.json:
             print_json([finding.as_json() for finding in bounded(findings)])
         else:
@@ -98,6 +106,12 @@ class Command(CollectionCommand):
             return folder, global_rules_file(folder, collection_settings(self.project_settings(), name))
         except ConfigError:
             return folder, None
+
+
+def _of_project() -> list[Finding]:
+    """Return the finding of a project whose files are not of the installed version."""
+    difference = version_difference(project_folder())
+    return [Finding(MANIFEST, 0, 0, "warning", "project-version", difference)] if difference else []
 
 
 def _reviewed(

@@ -151,7 +151,7 @@ def test_links_beyond_the_limit_are_counted_and_logged_once_a_page(project: Make
     assert "its page has more links than CRAWLSPACE_MAX_LINKS" in shown
 
 
-MISSING = "spiders/collection.py is missing in {folder}, so no collection can be crawled: restore the file, for instance from"
+MISSING = "spiders/collection.py is missing in {folder}, so no collection can be crawled: `crawlspace init --upgrade`"
 NO_CLASS = "spiders/collection.py in {folder} has no class CollectionSpider derived from crawlspace.runtime.components.spider.FrontierSpider"
 CORRECT = "; nothing can be crawled until the spider is corrected"
 

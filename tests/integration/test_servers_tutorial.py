@@ -83,6 +83,7 @@ def as_shown(text: str) -> str:
     """A text without what differs between servers and days, what is shown where something takes long, and its line breaks."""
     text = re.sub(rf"^.*(?:{'|'.join(LEFT_OUT)}).*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "TIME", text)
+    text = re.sub(r"crawlspace \d[\w.]*\.", "crawlspace VERSION.", text)
     text = re.sub(r"\b(opensearch|elasticsearch|solr) \([A-Z][A-Za-z]+ [\w.-]+\)", "SERVER", text)
     return " ".join(text.split())
 

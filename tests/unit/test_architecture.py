@@ -27,6 +27,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "outcome",
             "parsing",
             "private_files",
+            "project",
             "content_settings",
             "setting_types",
             "simhash",

@@ -105,12 +105,12 @@ def _generic_spider(settings: BaseSettings) -> type[Spider]:
     if isinstance(generic, type) and issubclass(generic, base):
         return generic
     raise SystemExit(
-        f"spiders/collection.py in {_project_folder()} has no class CollectionSpider derived from {BASE_SPIDER},"
-        f" so no collection can be crawled: {RESTORE}"
+        f"spiders/collection.py in {project_folder()} has no class CollectionSpider derived from {BASE_SPIDER},"
+        f" so no collection can be crawled: give it one, or rename the file: {RESTORE}"
     )
 
 
-RESTORE = "restore the file, for instance from the folder project_files in the installed package crawlspace"
+RESTORE = "`crawlspace init --upgrade` in that folder writes files that are missing"
 
 
 def _import_failure(error: Exception, settings: BaseSettings) -> str:
@@ -119,7 +119,7 @@ def _import_failure(error: Exception, settings: BaseSettings) -> str:
         return f"{error.filename}:{error.lineno}: {error.msg}; nothing can be crawled until the spider is corrected"
     package, _, _ = GENERIC_SPIDER.partition(".")
     if isinstance(error, ModuleNotFoundError) and error.name in (package, GENERIC_SPIDER.rpartition(".")[0]):
-        return f"spiders/collection.py is missing in {_project_folder()}, so no collection can be crawled: {RESTORE}"
+        return f"spiders/collection.py is missing in {project_folder()}, so no collection can be crawled: {RESTORE}"
     modules = settings.getlist("SPIDER_MODULES")
     packages = tuple(f"{name}." for name in (package, *modules))
     own = [
@@ -135,7 +135,8 @@ def _import_failure(error: Exception, settings: BaseSettings) -> str:
     )
 
 
-def _project_folder() -> Path:
+def project_folder() -> Path:
+    """Return the folder of the project that the working folder is in."""
     return Path(closest_scrapy_cfg() or "scrapy.cfg").absolute().parent
 
 

@@ -22,10 +22,11 @@ from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.model import Candidate, Source, UrlState
+from crawlspace.project import version_difference
 from crawlspace.rules.xml.parser import what_is_not_read
 from crawlspace.runtime.components.archived_responses import ArchiveWork
 from crawlspace.runtime.components.files import FileReading
-from crawlspace.runtime.components.loader import spider_code
+from crawlspace.runtime.components.loader import project_folder, spider_code
 from crawlspace.runtime.components.own_parsing import OwnParsing, is_own
 from crawlspace.runtime.components.own_requests import MOST, RepeatedRequests
 from crawlspace.runtime.components.requests import OWN, ROBOTS, STATE, page_request, robots_request
@@ -283,7 +284,9 @@ def open_session(spider: type[Spider], settings: BaseSettings) -> Session:
     session = Session.open(spider.name, settings, spider=spider_code(spider))
     actions = session.collection.action_rules
     not_read = "" if actions is None else what_is_not_read(actions.rules)
-    session.without_effect = [
+    difference = version_difference(project_folder())
+    session.warnings = [
+        *([difference] if difference else []),
         *sentences(without_effect(spider, settings, spider.name)),
         *([f"rules.xml: {not_read}"] if not_read else []),
     ]

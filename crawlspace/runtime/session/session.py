@@ -120,8 +120,8 @@ class Session:
         """This worker's part of a shared crawl, once the crawl runs; None where no other worker crawls the collection."""
         self._sinks = sinks
         self._archiving, self._events = archiving, events
-        self.without_effect: Sequence[str] = ()
-        """Sentences about settings without effect."""
+        self.warnings: Sequence[str] = ()
+        """Sentences about settings without effect, and about the files of the project."""
         self.resent: Resent | None = None
         """Documents sent to the index again because it has lost them."""
         self._closed = False
@@ -179,8 +179,8 @@ class Session:
         return session
 
     def log_warnings(self) -> None:
-        """Log each start URL that the rules refuse, with the rule, address rules that cannot apply, and settings without effect."""
-        for sentence in self.without_effect:
+        """Log each start URL that the rules refuse, with the rule, address rules that cannot apply, settings without effect, and the like."""
+        for sentence in self.warnings:
             logger.warning("%s", sentence)
         if self.space.has_address_rules and self.collection.proxies.sentence:
             logger.warning(
