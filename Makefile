@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev browser demo test test-full style types-of-product test-histories test-long test-servers test-browser screenshots lint compiled bench fuzz dist licences lock clean python broken
+.PHONY: help env env-dev browser demo test test-full style types-of-product test-histories test-long test-servers test-browser screenshots docs lint compiled bench fuzz dist licences lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
@@ -42,6 +42,7 @@ help:
 	@echo "             the tests of rendering, in a real Chromium (its path in CRAWLSPACE_BROWSER, if it is not found by itself)"
 	@echo "make screenshots"
 	@echo "             take the pictures of docs/console.md again (needs a Chromium)"
+	@echo "make docs    build the documentation as a site with search, into build/docs"
 	@echo "make lint    style and types only"
 	@echo "make bench   measure speed against other crawlers on this machine"
 	@echo "make fuzz    feed each parser with inputs made to break it, 5 minutes each (FUZZ_SECONDS=60: one minute)"
@@ -72,6 +73,17 @@ browser: .venv/.browser
 	@$(MAKE) --no-print-directory env
 	@echo "Installing requirements-browser.txt into .venv ..."
 	@$(INSTALL) -r requirements-browser.txt
+	@touch $@
+
+# The second folder has what Sphinx has read: pages that have not changed are not read again.
+docs: .venv/.docs
+	@$(RUN) -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs build/docs
+	@echo "build/docs/index.html is ready"
+
+.venv/.docs: requirements-docs.txt requirements.txt .venv/.created
+	@$(MAKE) --no-print-directory env
+	@echo "Installing requirements-docs.txt into .venv ..."
+	@$(INSTALL) -r requirements-docs.txt
 	@touch $@
 
 # An environment whose Python has been removed since is built again.
@@ -168,6 +180,7 @@ lock:
 	@command -v "$(UV)" >/dev/null || { echo "make lock needs uv: pip install uv, or name it: make UV=path/to/uv lock" >&2; exit 1; }
 	$(COMPILE) --output-file requirements.txt
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
+	$(COMPILE) --extra docs --constraint requirements-dev.txt --output-file requirements-docs.txt
 	$(COMPILE) --extra browser --constraint requirements.txt --output-file requirements-browser.txt
 	$(COMPILE) --extra fuzz --constraint requirements.txt --output-file requirements-fuzz.txt
 

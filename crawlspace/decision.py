@@ -125,11 +125,14 @@ class Conditional(StrEnum):
 
 
 class RuleRef(NamedTuple):
-    """The place of a rule; `text` is the rule as written."""
+    """The place of a rule."""
 
     file: str
+    """The name of the file, as in `crawl.rules`."""
     line: int
+    """Counts from 1."""
     text: str
+    """The rule as written."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -147,8 +150,11 @@ class Step(NamedTuple):
     """One check and its result."""
 
     check: str
+    """The code of the check, mostly that of the reason for which it refuses."""
     verdict: Verdict
+    """`pass`, `allow` or `refuse`."""
     rule: RuleRef | None = None
+    """The rule that matched; None for a limit, and where none did."""
 
 
 class Applied(NamedTuple):
@@ -211,17 +217,25 @@ class Decision:
     """
 
     reason: Reason
+    """`admitted`, or why the URL is refused; `reason.sentence` is the meaning."""
     rule: RuleRef | None
+    """The rule that decided; None where no rule did."""
     trace: tuple[Step, ...]
+    """All checks that were made, in their order."""
     index: bool = True
+    """Whether the document is to be indexed."""
     follow: bool = True
+    """Whether the links are to be followed."""
     shift: int = 0
+    """The place among the URLs of its source: -2 goes first, 2 last."""
     actions: Actions = NO_ACTIONS
+    """All that the rule actions set."""
     lacks_domain_rule: bool = False
     """The refusal of a private address that would be allowed if a domain rule named the host."""
 
     @property
     def admitted(self) -> bool:
+        """Whether the URL is in the crawl space."""
         return self.reason is Reason.ADMITTED
 
     def heeding(self, checks: Collection[Reason]) -> Decision:

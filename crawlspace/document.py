@@ -19,31 +19,45 @@ class Part:
     key: str
     """Unique in its page, and the same as long as the part is the same one."""
     title: str = ""
+    """Its own title."""
     headings: list[str] = field(default_factory=list)
     """The headings that it stands under, the outermost first, its own last."""
     text: str = ""
+    """What is searched and shown in snippets."""
     anchor: str = ""
     """Fragment of its URL, as it is written in the page; empty where the page has none for it."""
     fields: dict[str, str] = field(default_factory=dict)
+    """Further fields, as those of a document."""
 
 
 @dataclass(slots=True)
 class Document:
-    """The document sent to the index for one page. `fields` holds metadata from rules or from a spider's own parsing."""
+    """The document sent to the index for one page."""
 
     url: str
+    """The URL of the page, in normal form."""
     title: str = ""
+    """Its title; a page without one has its first heading, or its file name."""
     description: str = ""
+    """What the page says of itself (`meta name=description`)."""
     language: str = ""
+    """A language tag such as `en-GB`; empty where it is not known."""
     text: str = ""
+    """What is searched and shown in snippets."""
     headings: list[str] = field(default_factory=list)
+    """`h1` to `h3`, in their order."""
     content_type: str = ""
+    """The MIME type, without parameters."""
     modified: str = ""
+    """When it was modified, by the page or its server."""
     fields: dict[str, str] = field(default_factory=dict)
+    """Further fields by name, from the page, from rules or from a spider's own parsing; several values are a JSON list."""
     duplicates: list[str] = field(default_factory=list)
+    """The URLs of equal pages, which it represents."""
     markdown: str = ""
     """Its content as Markdown; empty without CRAWLSPACE_MARKDOWN."""
     parts: list[Part] = field(default_factory=list)
+    """Parts that are found by themselves, such as sections."""
 
 
 OWN_FIELDS = tuple(one.name for one in fields(Document) if one.name != "fields")
@@ -97,18 +111,26 @@ KEPT_FIELDS = tuple(one.name for one in fields(Document) if one.name not in ("ur
 
 
 class Op(StrEnum):
+    """What an order wants of the index."""
+
     PUSH = "push"
+    """The document is to be in the index, in the place of an earlier one."""
     DELETE = "delete"
+    """The index is to have no document of the URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexOrder:
-    """One change of the index. `sequence` grows with every change; `document` is None for a delete."""
+    """One change of the index."""
 
     sequence: int
+    """Grows with every change that the store orders."""
     op: Op
+    """`push` or `delete`."""
     url: str
+    """The URL of the document; `crawlspace.urls.document_id` returns its id."""
     document: Document | None = None
+    """None for a delete."""
     version: int = 0
     """Grows with `sequence`, and is above every version that the index is known to have; 0 until it is sent."""
     archived: int | None = None

@@ -176,4 +176,6 @@ class ExportError(CrawlspaceError):
 
 
 class IndexUnavailable(CrawlspaceError):
+    """An index accepts nothing at present; the orders wait, and are sent again."""
+
     transient = True

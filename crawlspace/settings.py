@@ -196,7 +196,7 @@ class RenderingSection(Section, frozen=True):
     CRAWLSPACE_RENDER_WAIT_FOR: str = ""
     """A CSS selector: a page is complete as soon as something on it matches. Empty: as soon as nothing more is loaded."""
     CRAWLSPACE_HASH_ROUTES: bool = False
-    """Whether [routes behind #](rendering.md#routes-behind-) of rendered pages, such as `#/about` and `#!about`, are URLs of
+    """Whether [routes behind #](rendering.md#routes-behind-a-number-sign) of rendered pages, such as `#/about` and `#!about`, are URLs of
     their own. Without it, what stands behind `#` is left off."""
 
 

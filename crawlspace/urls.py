@@ -30,15 +30,22 @@ class UrlWithCredentials(MalformedUrl):
 
 
 class Url(Struct, frozen=True, gc=False):
-    """A URL in normal form. `host_as_written` differs from `host` in case only."""
+    """A URL in normal form."""
 
     text: str
+    """The whole URL."""
     scheme: str
+    """Lower case, without the colon."""
     host: str
+    """Lower case, international names in their ASCII form."""
     port: int
+    """The port of the scheme where none is written."""
     path: str
+    """Begins with a slash."""
     query: str | None
+    """Without the `?`; None without one."""
     host_as_written: str
+    """Differs from `host` in case only."""
     fragment: str = ""
     """A route behind #, which `text` has too; other fragments are dropped."""
 

@@ -6,11 +6,20 @@ python -m tests.tables          # writes them again
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from functools import partial
 
+from crawlspace.content.page import Page
 from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings
+from crawlspace.decision import Decision, RuleRef, Step
+from crawlspace.document import Document, IndexOrder, Part
+from crawlspace.index.sink import Options, Sent, Sink
 from crawlspace.outcome import OutcomeKind
+from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.components.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
+from crawlspace.runtime.components.spider import FrontierSpider
 from crawlspace.runtime.monitoring.metrics import OF_CRAWL, OF_STORES, Metric
 from crawlspace.settings import (
     BoundsSection,
@@ -32,10 +41,13 @@ from crawlspace.settings import (
     SpellingsSection,
     UrlBoundsSection,
 )
+from crawlspace.urls import Url
 from tests.command_line import ROOT
 from tests.integration.test_scrapy_components import WORKS
 from tests.integration.test_tutorials import ADAPTIONS
 from tests.integration.test_two_collections import CASES
+from tests.python_interfaces import interface_rows
+from tests.scale_tables import figure_rows, projection_rows
 from tests.setting_tables import setting_rows
 from tests.unit.runtime.http.test_failures import TABLE as FAILURES
 from tests.unit.state.test_lifecycle import DAY, FORGOTTEN
@@ -109,15 +121,41 @@ def components() -> Rows:
         yield (component, what, becomes)
 
 
+OF_PAGE = (
+    *("base", "title", "description", "language", "headings", "text", "hrefs", "followed", "links", "canonical"),
+    *("modified", "fields", "markdown", "parts"),
+)
+OF_DECISION = ("admitted", "reason", "rule", "trace", "index", "follow", "shift")
+OF_URL = ("text", "scheme", "host", "port", "path", "query", "site")
+OF_LIMITS = tuple(one.name for one in fields(Limits))
+"""What is stable of values that have more."""
+
 TABLES: dict[tuple[str, str], Callable[[], Rows]] = {
     ("docs/reasons.md", "outcomes"): outcomes,
     ("docs/reasons.md", "failures"): failures,
     ("docs/rules.md", "global-space"): global_space,
+    ("docs/scale.md", "figures"): figure_rows,
+    ("docs/scale.md", "projections"): projection_rows,
     ("docs/scrapy.md", "adapting"): adaptions,
     ("docs/scrapy.md", "components"): components,
     ("docs/scrapy.md", "without-effect"): settings_without_effect,
     ("docs/scrapy.md", "with-differences"): settings_with_differences,
     ("docs/scrapy.md", "spider-attributes"): spider_attributes,
+    ("docs/api-python.md", "python-spider"): partial(interface_rows, FrontierSpider, "document", "parse", "start", "session"),
+    ("docs/api-python.md", "python-page"): partial(interface_rows, Page, *OF_PAGE),
+    ("docs/api-python.md", "python-document"): partial(interface_rows, Document),
+    ("docs/api-python.md", "python-part"): partial(interface_rows, Part),
+    ("docs/api-python.md", "python-sink"): partial(interface_rows, Sink),
+    ("docs/api-python.md", "python-options"): partial(interface_rows, Options),
+    ("docs/api-python.md", "python-order"): partial(interface_rows, IndexOrder),
+    ("docs/api-python.md", "python-sent"): partial(interface_rows, Sent),
+    ("docs/api-python.md", "python-space"): partial(interface_rows, CrawlSpace, "decide", "decide_url"),
+    ("docs/api-python.md", "python-parse-rules"): partial(interface_rows, parse_crawl_rules),
+    ("docs/api-python.md", "python-decision"): partial(interface_rows, Decision, *OF_DECISION),
+    ("docs/api-python.md", "python-step"): partial(interface_rows, Step),
+    ("docs/api-python.md", "python-rule"): partial(interface_rows, RuleRef, "file", "line", "text"),
+    ("docs/api-python.md", "python-url"): partial(interface_rows, Url, *OF_URL),
+    ("docs/api-python.md", "python-limits"): partial(interface_rows, Limits, *OF_LIMITS),
     ("docs/settings.md", "paths"): partial(setting_rows, PathsSection),
     ("docs/settings.md", "space-limits"): partial(setting_rows, SpaceLimitsSection),
     ("docs/settings.md", "spellings"): partial(setting_rows, SpellingsSection),

@@ -18,12 +18,14 @@ EXTRACTION = 5
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The contents of a page. `hrefs` are its links as written, with white space stripped as in browsers; they are relative to
-    `base`. `canonical` and the URL of `meta_refresh` are as written, too."""
+    """The contents of a page or a file."""
 
     base: str
+    """The URL that its links are relative to."""
     title: str = ""
+    """That of the `title` element, else the first heading, else `og:title`."""
     description: str = ""
+    """That of `meta name=description`."""
     language: str = ""
     """A language tag such as `en-GB`, or empty."""
     headings: tuple[str, ...] = ()
@@ -31,7 +33,7 @@ class Page:
     text: str = ""
     """Words separated by single spaces, without the title."""
     hrefs: tuple[str, ...] = ()
-    """The page's links, each once."""
+    """The page's links, each once, as written, with white space stripped as in browsers."""
     tags: tuple[str, ...] = ()
     """The element of the first occurrence of each link."""
     nofollow: frozenset[str] = frozenset()
@@ -39,9 +41,11 @@ class Page:
     feeds: tuple[str, ...] = ()
     """Feeds that it names as those of the site."""
     canonical: str | None = None
+    """The URL of its canonical page, as written."""
     robots: RobotsDirectives = NO_LIMITS
+    """Whether it may be indexed, and its links followed."""
     meta_refresh: tuple[float, str] | None = None
-    """Seconds, URL."""
+    """Seconds, URL as written."""
     charset: str = "utf-8"
     """Python's name of the codec that decoded the body."""
     links_left_out: int = 0
@@ -53,7 +57,9 @@ class Page:
     modified: str = ""
     """The time of its modification, by its own metadata."""
     markdown: str = ""
+    """Its content as Markdown; empty without CRAWLSPACE_MARKDOWN."""
     parts: Sequence[Part] = ()
+    """Its sections, with CRAWLSPACE_PARTS."""
     may_need_browser: bool = False
     """The page has scripts, and next to no text and links."""
 

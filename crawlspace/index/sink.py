@@ -18,7 +18,9 @@ class Refusal:
     """An order that the index refuses; sending it again would not help."""
 
     order: IndexOrder
+    """The order that was sent."""
     reason: str
+    """Why, as a person is shown it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +28,11 @@ class Sent:
     """The result of orders that were sent; those in neither list are done."""
 
     refused: Sequence[Refusal] = ()
+    """Orders that the index will never accept: they are parked."""
     later: Sequence[IndexOrder] = ()
     """Orders that the index has not accepted and may accept later."""
     why_later: str = ""
+    """Why it has not, as a person is shown it."""
     is_slow: bool = False
     """The index answers, and accepts no more at a time: smaller batches may pass."""
     above: int = 0
@@ -54,7 +58,8 @@ class Sink(Protocol):
         batch may come in parts. Raises IndexUnavailable if the index cannot be used: nothing is acknowledged then.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End connections. Nothing is sent afterwards."""
 
 
 def index_place(file: Path) -> str:
@@ -154,9 +159,13 @@ class Options(Protocol):
     """The options of a sink, as written in the settings. All methods raise SettingError for a value of another kind."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the sink in the settings."""
+
     @property
-    def collection(self) -> str: ...
+    def collection(self) -> str:
+        """The name of the collection."""
+
     @property
     def data_folder(self) -> Path:
         """The folder of the collection's data."""
@@ -170,8 +179,12 @@ class Options(Protocol):
     def secret_of(self, key: str, name: str) -> str:
         """Return a text of a dict of texts, read like `secret`."""
 
-    def integer(self, key: str, default: int, *, low: int, high: int | None = None) -> int: ...
-    def seconds(self, key: str, default: float, *, low: float) -> float: ...
+    def integer(self, key: str, default: int, *, low: int, high: int | None = None) -> int:
+        """Return a whole number within its bounds."""
+
+    def seconds(self, key: str, default: float, *, low: float) -> float:
+        """Return a number of seconds, or of a text such as `"5m"`; at least `low`."""
+
     def table(self, key: str) -> Mapping[str, object]:
         """Return a dict; empty if it is missing."""
 

@@ -42,18 +42,27 @@ class Limits:
     """The limits of a crawl space besides its rules; None means no limit."""
 
     schemes: frozenset[str] = DEFAULT_SCHEMES
+    """Lower case."""
     max_url_length: int = DEFAULT_MAX_URL_LENGTH
+    """Characters of a URL in normal form."""
     follow_query_strings: bool = True
+    """Whether URLs with a `?` are crawled."""
     exclude_extensions: frozenset[str] = DEFAULT_EXCLUDED_EXTENSIONS
     """Lower case, without the dot."""
     mime_types: tuple[str, ...] = SpaceLimitsSection().CRAWLSPACE_MIME_TYPES
+    """Types of documents that are taken; `*` stands for any type or subtype."""
     max_path_depth: int | None = None
+    """Slashes in the path, after the first."""
     max_link_depth: int | None = None
     """Maximal number of links from a start URL, which is at depth 0."""
     follow_offsite_links: bool = True
+    """Whether hosts are crawled that have no start URL."""
     index_entire_site: bool = False
+    """Whether only the folders of the start URLs are crawled, and what is below them."""
     max_repeated_segments: int | None = DEFAULT_MAX_REPEATED_SEGMENTS
+    """How often a segment may come in a path."""
     max_urls_per_host: int | None = None
+    """Admitted URLs of a host."""
 
     def as_json(self) -> dict[str, object]:
         """Return the limits by name, for a hash: equal for equal limits, in each process."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import venv
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,6 +47,23 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=LONGEST_WAIT_S)
     assert built.returncode == 0, built.stdout + built.stderr
     return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel, and by a link the packages that the tests run with; its `scrapy` is in its folder `bin`."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=os.name == "posix")
+    packages = next(folder.glob("lib/python*/site-packages"))
+    (packages / "dependencies.pth").write_text("\n".join(path for path in sys.path if Path(path).name == "site-packages"))
+    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--isolated", "--quiet", "--no-index", str(wheel)]
+    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False, timeout=LONGEST_WAIT_S)
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    assert (packages / "crawlspace" / "project_files" / "spiders").is_dir()
+    script = folder / "bin" / "scrapy"
+    script.write_text(f"#!{folder}/bin/python\nfrom scrapy.cmdline import execute\n\nexecute()\n", encoding="utf-8")
+    script.chmod(0o755)
+    return folder
 
 
 def settings_of(demo: Project) -> Settings:

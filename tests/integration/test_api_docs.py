@@ -14,7 +14,7 @@ from tests.integration.test_console_api import crawled
 from tests.unit.test_docs import plain, rows, shape
 
 TEXT = (ROOT / "docs/api.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```http\n(GET|POST) (\S+)\n(.*?)```\n\n```json\n(.*?)\n```", TEXT, re.DOTALL)
+EXAMPLES = re.findall(r"```text\n(GET|POST) (\S+)\n(.*?)```\n\n```json\n(.*?)\n```", TEXT, re.DOTALL)
 
 
 def test_each_address_is_documented() -> None:

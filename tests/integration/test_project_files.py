@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import venv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,20 +122,6 @@ class MadeProject:
         """Crawl a collection to the end and return the documents of its export."""
         self.scrapy("crawl", name, "-O", "items.jsonl", *options).succeeded()
         return [json.loads(line) for line in (self.folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the wheel, and by a link the packages that the tests run with."""
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, symlinks=os.name == "posix")
-    packages = next(folder.glob("lib/python*/site-packages"))
-    (packages / "dependencies.pth").write_text("\n".join(path for path in sys.path if Path(path).name == "site-packages"))
-    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--isolated", "--quiet", "--no-index", str(wheel)]
-    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False, timeout=LONGEST_WAIT_S)
-    assert installed.returncode == 0, installed.stdout + installed.stderr
-    assert (packages / "crawlspace" / "project_files" / "spiders" / "collection.py").is_file()
-    return folder
 
 
 @pytest.fixture

@@ -65,10 +65,11 @@ def steps(kind: str) -> Iterator[Step]:
         for part in re.split(r"^### ", section, flags=re.MULTILINE):
             title = part.partition("\n")[0]
             if title == name or TITLES[kind] in title:
-                yield from _steps(name, part)
+                yield from steps_of(name, part)
 
 
-def _steps(section: str, text: str) -> Iterator[Step]:
+def steps_of(section: str, text: str) -> Iterator[Step]:
+    """The steps of a part of a page."""
     for found in re.finditer(r"^```python\n([^`]*)^```|((?:^ {4}.*\n|^\n(?= {4}))+)", text, re.MULTILINE):
         if found[1]:
             yield Step(section, settings=found[1])
@@ -82,6 +83,7 @@ def as_shown(text: str) -> str:
     """A text without what differs between servers and days, what is shown where something takes long, and its line breaks."""
     text = re.sub(rf"^.*(?:{'|'.join(LEFT_OUT)}).*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "TIME", text)
+    text = re.sub(r"crawlspace \d[\w.]*\.", "crawlspace VERSION.", text)
     text = re.sub(r"\b(opensearch|elasticsearch|solr) \([A-Z][A-Za-z]+ [\w.-]+\)", "SERVER", text)
     return " ".join(text.split())
 

@@ -30,6 +30,7 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import RuleFileError
 from crawlspace.index.search import Hit, SearchResult
+from crawlspace.index.search_server.items import ADVICE
 from crawlspace.lint.finding import Finding
 from crawlspace.model import UrlState
 from crawlspace.rules.crawl_rules import parse_crawl_rules
@@ -45,6 +46,7 @@ from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.command_line import ROOT
 from tests.conftest import assert_same
+from tests.scale_tables import FIGURES, Figure
 from tests.setting_tables import defaults
 from tests.tables import TABLES, written
 from tests.unit.admin.extraction_answers import extract_json
@@ -201,6 +203,54 @@ def test_every_status_code_is_documented_with_its_sentence() -> None:
     assert documented == [(int(status), status.sentence) for status in Status]
 
 
+SINKS = (
+    "embedded.py",
+    "http_push.py",
+    "json_client.py",
+    "order_log.py",
+    "outbox.py",
+    "orders.py",
+    "opensearch/*.py",
+    "solr/*.py",
+)
+NOT_OF_SENDING = {"contents.py", "marker.py", "rebuilding.py", "search.py"}
+"""Modules of a search server that compare, rebuild and search: what they report is the answer to a command."""
+
+
+def sink_trees() -> Iterator[tuple[Path, ast.Module]]:
+    folder = ROOT / "crawlspace/index"
+    for pattern in (*SINKS, "search_server/items.py"):
+        for path in sorted(folder.glob(pattern)):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_every_fault_of_a_sink_has_its_remedy() -> None:
+    """Each message with which a sink accepts nothing, and each advice for a blocked index, is in the table; and no other is."""
+    documented = [plain(row[0].split("` ")[0]) for row in rows("docs/sinks.md", "Faults")]
+    shapes = [re.compile(".*".join(map(re.escape, message.split("…"))), re.DOTALL) for message in documented]
+    raised, written = [*ADVICE], [*ADVICE]
+    for path, tree in sink_trees():
+        for node in ast.walk(tree):
+            written.append((template(node) if isinstance(node, ast.JoinedStr | ast.Constant) else None) or "")
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("IndexUnavailable", "StoreDamaged")
+            ):
+                message = template(node.args[0])
+                if message is not None and path.name not in NOT_OF_SENDING and re.search("[a-z]{3}", message):
+                    raised.append(message)
+    assert len(raised) > 20
+    assert [message for message in raised if not any(shape.fullmatch(message) for shape in shapes)] == []
+    of_servers = "mapper_parsing_exception: …"
+    rotten = [
+        message
+        for message, shape in zip(documented, shapes, strict=True)
+        if message != of_servers and not any(shape.search(text) for text in written if re.search("[a-z]{3}", text))
+    ]
+    assert rotten == []
+
+
 @pytest.mark.parametrize("page", sorted({page for page, _ in TABLES}))
 def test_the_tables_are_those_that_tests_run_on(page: str) -> None:
     assert text(page) == written(page, text(page)), "python -m tests.tables writes them again"
@@ -339,6 +389,26 @@ def test_the_example_of_own_parsing_works() -> None:
         response = HtmlResponse(request.url, body=body, encoding="utf-8", request=request)
         item = spider.document(response, extract(body, url=request.url))
         assert (item["price"] if isinstance(item, dict) else None) == expected
+
+
+def test_the_example_of_rules_in_python_works() -> None:
+    code = re.search(r"```python\n(.*?)```", section("docs/api-python.md", "Rules"), re.DOTALL)
+    assert code is not None
+    exec(code[1], {})
+
+
+def test_the_python_interfaces_are_where_the_page_says() -> None:
+    named = re.findall(r"`([A-Z]\w+)`\s+of\s+`(crawlspace[\w.]*)`", text("docs/api-python.md"))
+    assert len(named) >= 10
+    assert not [(name, module) for name, module in named if not hasattr(import_module(module), name)]
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.what)
+def test_figures_of_scale_are_those_that_were_measured(figure: Figure) -> None:
+    title = f"`{figure.section}`" if figure.page == "benchmarks.md" else figure.section
+    found = [row for table in tables(section(f"docs/{figure.page}", title)) for row in table if figure.row in " ".join(row)]
+    number = rf"(?<![\d.,]){re.escape(figure.shown)}(?![\d])"
+    assert [row for row in found if re.search(number, " ".join(row))], found
 
 
 def test_the_two_commands_of_the_readme_are_targets() -> None:

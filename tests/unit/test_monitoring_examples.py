@@ -18,7 +18,7 @@ SELECTED = re.compile(rf"\b({PREFIX}\w+){{([^}}]*)}}")
 LABEL = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
 METRICS = {one.name: one for one in (*OF_CRAWL, *OF_STORES)}
 BUCKETS = {f"{one.name}_{part}" for one in OF_CRAWL if one.kind == "histogram" for part in ("bucket", "count", "sum")}
-SECTION_PARTS = ("**Means**: ", "**Causes**: ", "**Remedy**: ")
+SECTION_PARTS = ("**Means**: ", "**Causes**: ", "**Look**: ", "**Do**: ")
 
 
 def alerts() -> list[dict[str, str]]:
@@ -57,13 +57,13 @@ def test_the_dashboard_shows_every_metric() -> None:
 
 
 def test_each_alert_is_explained() -> None:
-    page = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
     sections = {section.partition("\n")[0]: section for section in page.partition("\n## Alerts\n")[2].split("\n### ")[1:]}
     assert_same([*sections], (alert["alert"] for alert in alerts()))
     lacking = [(name, part) for name, section in sections.items() for part in SECTION_PARTS if f"\n{part}" not in section]
     assert lacking == []
     links = {alert["alert"]: alert["annotations"]["runbook_url"] for alert in alerts()}  # type: ignore[index]
-    assert links == {name: f"docs/monitoring.md#{name.lower()}" for name in sections}
+    assert links == {name: f"docs/runbook.md#{name.lower()}" for name in sections}
 
 
 def test_each_alert_is_tested() -> None:

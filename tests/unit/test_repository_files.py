@@ -51,7 +51,7 @@ def test_no_file_names_a_package_registry() -> None:
     assert not holding(r"https?://[^/]+/(simple|packages)/|--(extra-)?index-url [a-z]|--find-links [a-z]", texts())
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-fuzz.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-docs.txt", "requirements-fuzz.txt"])
 def test_requirements_are_versions_and_hashes_and_nothing_else(name: str) -> None:
     pinned = r"[a-z0-9.-]+==[\w.]+( ; [^\\]+)? \\"
     digest = r" {4}--hash=sha256:[0-9a-f]{64}( \\)?"
@@ -59,11 +59,11 @@ def test_requirements_are_versions_and_hashes_and_nothing_else(name: str) -> Non
 
 
 def test_the_other_requirements_hold_the_users() -> None:
-    users, developers, fuzzers = (
+    users, developers, writers, fuzzers = (
         {line for line in texts()[name].splitlines() if "==" in line}
-        for name in ("requirements.txt", "requirements-dev.txt", "requirements-fuzz.txt")
+        for name in ("requirements.txt", "requirements-dev.txt", "requirements-docs.txt", "requirements-fuzz.txt")
     )
-    assert users < developers
+    assert users < writers < developers
     assert users < fuzzers
 
 
@@ -72,6 +72,7 @@ def test_every_dependency_is_pinned() -> None:
     for declared, name in (
         (project["dependencies"], "requirements.txt"),
         (project["optional-dependencies"]["dev"], "requirements-dev.txt"),
+        (project["optional-dependencies"]["docs"], "requirements-docs.txt"),
         (project["optional-dependencies"]["fuzz"], "requirements-fuzz.txt"),
     ):
         wanted = {re.split(r"[<>=;\s]", line)[0] for line in declared}

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from crawlspace.document import IndexOrder
 from crawlspace.index.sink import Refusal
 
-_ADVICE = {
+ADVICE = {
     "index_closed_exception": "open the index again",
     "disk usage exceeded": "free space on the disks of the server",
     "read-only / allow delete": "free space on the disks of the server",
@@ -104,7 +104,7 @@ class BatchOutcome:
 
 def advice_for(why: str) -> str:
     """Return what can be done where an index accepts nothing for this reason; empty if that is not known."""
-    return next((f"; {advice}" for known, advice in _ADVICE.items() if known in why), "")
+    return next((f"; {advice}" for known, advice in ADVICE.items() if known in why), "")
 
 
 def split_into_requests(

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 
 
 class FrontierSpider(scrapy.Spider):
-    """The base of a collection's spider. `session` is None in `scrapy shell`, `fetch` and `parse`, which need no store."""
+    """The base of the spider of a collection, which is named after it."""
 
     session: Session | None = None
+    """The crawl that it belongs to; None in `scrapy shell`, `fetch` and `parse`, which need no store."""
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
@@ -79,7 +80,7 @@ class FrontierSpider(scrapy.Spider):
         self.own = OwnParsing(session, self, self._responses)
 
     async def start(self) -> AsyncIterator[Any]:
-        """The start URLs are in the store already; requests of a subclass's own `start` are candidates like any other."""
+        """Yield no requests: the start URLs are in the store already. Those of a subclass's own `start` are candidates like any other."""
         no_requests: list[Any] = []
         for request in no_requests:
             yield request
@@ -93,7 +94,7 @@ class FrontierSpider(scrapy.Spider):
     def parse(self, response: Response, **kwargs: Any) -> Any:
         """Yield the one outcome of a response; without a store, as in `scrapy parse`, the item of a page and requests for its links.
 
-        A class may have its own, which yields items and requests as any spider of Scrapy: see `own_parsing`.
+        A class may have its own, which yields items and requests as any spider of Scrapy does.
         """
         if self.session is None:
             yield from self._parse_alone(response)
