@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,9 @@ MOST_BYTES = 65_536
 STORE_URL = "CRAWLSPACE_STORE_URL"
 SESSION_KEY = "CRAWLSPACE_SESSION_KEY"
 _SERVERS = ("redis", "rediss", "unix", "sentinel")
+_SECRET_NAME = re.compile(r"pass|pwd|secret|token|otp|pin\b|kennwort|key|cookie|credential|authorization|_auth\b", re.IGNORECASE)
+_NO_SECRET = re.compile(r"keytab|(url|file|path|enabled)$", re.IGNORECASE)
+_MOST_DEPTH = 10
 _COST = 1 << 14
 """Of scrypt: the key may be a word that a person has chosen."""
 
@@ -104,6 +109,21 @@ def read_store_url(value: object, *, share_address_delay: bool = False) -> str:
             " each other's requests; turn it off, or crawl with one process and a file"
         )
     return url
+
+
+def plain_text_secrets(settings: Mapping[str, object]) -> list[str]:
+    """Return which settings seem to have a secret as plain text, by their names and keys, or because a URL has a password."""
+    return [where for name, value in sorted(settings.items()) for where in _secrets_in(value, name, where=name, depth=0)]
+
+
+def _secrets_in(value: object, name: object, *, where: str, depth: int, is_secret: bool = False) -> Iterator[str]:
+    is_secret = is_secret or (_SECRET_NAME.search(str(name)) is not None and _NO_SECRET.search(str(name)) is None)
+    if isinstance(value, str):
+        if value.strip() and not is_elsewhere(value) and (is_secret or without_credentials(value) != value):
+            yield where
+    elif isinstance(value, (Mapping, list, tuple)) and depth < _MOST_DEPTH:
+        for key, one in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _secrets_in(one, key, where=f"{where}[{key!r}]", depth=depth + 1, is_secret=is_secret)
 
 
 class Seal:
