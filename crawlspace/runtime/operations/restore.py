@@ -150,9 +150,8 @@ class Restore:
                 sync_folder(paths.folder.parent)
             return [*records_of_restored(paths.sinks.names), ValueRecord("meta", _RESTORED, source.version())]
 
-        is_begun = where != FILE or (paths.state_file.exists() and paths.state_file.stat().st_size > 0)
-        if not (is_begun and _is_complete(paths, source.version())):
-            with opened(paths, where, writes=True) as target:
+        with opened(paths, where, writes=True) as target:
+            if not _is_complete(paths, source.version()):
                 move(source, target, self.name, report=self.display, finish=finish)
         return str(paths.state_file) if where == FILE else shown(where)
 
