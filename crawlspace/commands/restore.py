@@ -32,8 +32,8 @@ class Command(CollectionCommand):
         "anything is written. A store that holds the collection already is refused, and so is a folder with other files. Documents that the archive has are sent to the "
         "embedded index at once; the next crawl fetches and sends the others, and looks up documents of the index that are not known. "
         "A restore that was stopped or killed continues when the same command is run again; until then no crawl begins. "
-        "Exit status: 0 restored, or with --check whole; 1 the backup is damaged, of another version or of what is there already, or store, files or disk have a fault; "
-        "2 wrong use; 130 stopped by Ctrl-C."
+        "Exit status: 0 restored, or verified; 1 the backup is damaged, of another version or of what is there already, or store, files or "
+        "disk have a fault; 2 wrong use; 130 stopped by Ctrl-C."
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:

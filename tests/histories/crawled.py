@@ -69,56 +69,6 @@ class ArchivedCollection(CheckedCollection):
         self._report.differences += self._changed_by_it(before, self._crawler.index())
         self._index_before = self._index_before and self._index()
 
-    def _restore(self, backup: SimulatedBackup, chance: random.Random) -> None:
-        """Take a backup, in the middle of a crawl or after one, lose all, restore the backup, and perhaps send what the archive has."""
-        crawler, archive = self._crawler, self._crawler.archive
-        with_archive = archive is not None
-        if not self._known:
-            return
-        ended = ""
-        if chance.random() < 0.6:
-            ended = self._crawl_backed_up(backup, chance, with_archive=with_archive)
-            if not ended or self._report.differences:
-                return
-        else:
-            backup.write(with_archive=with_archive)
-        loses_index = chance.random() < 0.6 and not self._counts.left_to_others
-        if loses_index:
-            self._lost_with_index.update(crawler.index())
-            crawler.lose_index()
-        kills = backup.restore(crawler.sinks)
-        crawler.was_restored = True
-        if with_archive and archive is not None and chance.random() < 0.7:
-            while not self._done(archive.reindex, round(2 ** chance.uniform(1, 8)) if chance.random() < 0.3 else None):
-                kills += 1
-            with crawler.store() as store:
-                note_restored_documents_sent(store, to_new_index=loses_index)
-        self._say(
-            f"a backup {ended or 'of before'} is restored, {'with' if with_archive else 'without'} the archive, killed {kills} times;"
-            f" the index {'is lost' if loses_index else 'is as it was'}"
-        )
-        self._report.met["backups restored"] += 1
-        self._look()
-        rows, index = {url for url, state in self._known.items() if state.indexed}, self._crawler.index()
-        self._not_compared = rows ^ index.keys()
-        self._index_before = None
-
-    def _crawl_backed_up(self, backup: SimulatedBackup, chance: random.Random, *, with_archive: bool) -> str:
-        """Take a backup in the middle of a crawl, which is killed then or goes on; return when. Empty: the crawl was too short."""
-        is_killed = chance.random() < 0.5
-        done: list[str] = []
-
-        def take() -> str:
-            backup.write(with_archive=with_archive)
-            done.append("in the middle of a crawl")
-            if is_killed:
-                raise Killed
-            return "a backup is made"
-
-        self._crawler.clock.advance(self._configuration.refresh_max + 1)
-        self._crawl(Fate(midway=take))
-        return "".join(done)
-
     def _changed_by_it(self, before: dict[str, Indexed], after: dict[str, Indexed]) -> Iterator[str]:
         key = self._configuration.content_key
         for url in sorted(before.keys() | after.keys()):
@@ -395,6 +345,56 @@ class CrawledCollection(SearchedCollection):
         }
         met |= {"pages that lead who is logged in to the log-in" for _, status in memory.values() if status == Status.LOGGED_OUT}
         self._report.met.update(met)
+
+    def _restore(self, backup: SimulatedBackup, chance: random.Random) -> None:
+        """Take a backup, in the middle of a crawl or after one, lose all, restore the backup, and perhaps send what the archive has."""
+        crawler, archive = self._crawler, self._crawler.archive
+        with_archive = archive is not None
+        if not self._known:
+            return
+        ended = ""
+        if chance.random() < 0.6:
+            ended = self._crawl_backed_up(backup, chance, with_archive=with_archive)
+            if not ended or self._report.differences:
+                return
+        else:
+            backup.write(with_archive=with_archive)
+        loses_index = chance.random() < 0.6 and not self._counts.left_to_others
+        if loses_index:
+            self._lost_with_index.update(crawler.index())
+            crawler.lose_index()
+        kills = backup.restore(crawler.sinks)
+        crawler.was_restored = True
+        if with_archive and archive is not None and chance.random() < 0.7:
+            while not self._done(archive.reindex, round(2 ** chance.uniform(1, 8)) if chance.random() < 0.3 else None):
+                kills += 1
+            with crawler.store() as store:
+                note_restored_documents_sent(store, to_new_index=loses_index)
+        self._say(
+            f"a backup {ended or 'of before'} is restored, {'with' if with_archive else 'without'} the archive, killed {kills} times;"
+            f" the index {'is lost' if loses_index else 'is as it was'}"
+        )
+        self._report.met["backups restored"] += 1
+        self._look()
+        rows, index = {url for url, state in self._known.items() if state.indexed}, self._crawler.index()
+        self._not_compared = rows ^ index.keys()
+        self._index_before = None
+
+    def _crawl_backed_up(self, backup: SimulatedBackup, chance: random.Random, *, with_archive: bool) -> str:
+        """Take a backup in the middle of a crawl, which is killed then or goes on; return when. Empty: the crawl was too short."""
+        is_killed = chance.random() < 0.5
+        done: list[str] = []
+
+        def take() -> str:
+            backup.write(with_archive=with_archive)
+            done.append("in the middle of a crawl")
+            if is_killed:
+                raise Killed
+            return "a backup is made"
+
+        self._crawler.clock.advance(self._configuration.refresh_max + 1)
+        self._crawl(Fate(midway=take))
+        return "".join(done)
 
     def _not_brought_back(self, past: Past) -> dict[str, Indexed]:
         """Return the documents that were lost with the index, and that no fetch can bring back, because their deletion is held."""

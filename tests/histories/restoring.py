@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from crawlspace.admin.backups import file as backups
-from crawlspace.admin.backups.file import Backup, BackupWriter, Contents
+from crawlspace.admin.backups.file import Backup, BackupContents, BackupWriter
 from crawlspace.admin.backups.folders import OpenArchive, put_archive_in_place
 from crawlspace.admin.reindex import records_of_restored
 from crawlspace.state.dump import dump, move
@@ -38,7 +38,7 @@ class SimulatedBackup:
                 moved = dump(source, packed, self._name)
             if with_archive:
                 archive.add_to(writer, lambda _: None)
-        writer.finish(Contents(self._name, "", "file", moved.urls, moved.orders, with_archive))
+        writer.finish(BackupContents(self._name, "", "file", moved.urls, moved.orders, with_archive))
 
     def restore(self, sinks: tuple[str, ...]) -> int:
         """Lose store and archive, and restore them; return how many times that was killed."""

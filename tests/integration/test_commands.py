@@ -43,6 +43,8 @@ FILES = {
     "demo/settings.py": "DEPTH_LIMIT = 5\n",
 }
 COMMANDS = (
+    "backup",
+    "restore",
     "startcollection",
     "explain",
     "extract",

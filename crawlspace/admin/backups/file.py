@@ -54,7 +54,7 @@ class Member(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class Contents(msgspec.Struct, frozen=True):
+class BackupContents(msgspec.Struct, frozen=True):
     """What a backup is of, and what is in it besides its files."""
 
     collection: str
@@ -71,7 +71,7 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    contents: Contents
+    contents: BackupContents
     members: Sequence[Member]
     format: int = FORMAT
     dump_format: int = DUMP_FORMAT
@@ -134,7 +134,7 @@ class BackupWriter:
             raise StoreError(f"{name} became shorter while it was copied: run the same command again")
         self._end(name, written)
 
-    def finish(self, contents: Contents) -> Manifest:
+    def finish(self, contents: BackupContents) -> Manifest:
         """Write the manifest, and the end of the file."""
         manifest = Manifest(contents, tuple(self._members))
         encoded = json.dumps(msgspec.to_builtins(manifest), indent=1).encode() + b"\n"
@@ -163,7 +163,7 @@ class Backup:
         self.manifest = self._read_manifest()
 
     @property
-    def contents(self) -> Contents:
+    def contents(self) -> BackupContents:
         return self.manifest.contents
 
     def names(self, prefix: str) -> list[str]:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from crawlspace.admin.backups.file import FOLDER, GLOBAL_RULES, STORE, Backup, BackupWriter, Contents, Manifest, unfinished
+from crawlspace.admin.backups.file import FOLDER, GLOBAL_RULES, STORE, Backup, BackupContents, BackupWriter, Manifest, unfinished
 from crawlspace.admin.backups.folders import OpenArchive, add_file, files_in
 from crawlspace.archive.files import file_and_offset
 from crawlspace.clock import Clock, iso
@@ -99,7 +99,7 @@ def _of_snapshot(
         if archive is not None:
             archive.add_to(writer, display)
         return writer.finish(
-            Contents(
+            BackupContents(
                 paths.name,
                 iso(clock.now()),
                 "redis" if paths.store.is_shared else FILE,

@@ -15,10 +15,11 @@ import pytest
 
 from crawlspace import __version__
 from crawlspace.admin.backups import file as backups
-from crawlspace.admin.backups.file import Backup, BackupWriter, Contents, unfinished
+from crawlspace.admin.backups.file import Backup, BackupContents, BackupWriter, unfinished
 from crawlspace.admin.backups.folders import OpenArchive
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreLocked, StoreVersionError
+from crawlspace.state.dump import FORMAT as DUMP_FORMAT
 from crawlspace.state.dump import Moved, dump
 from crawlspace.state.sqlite.dump import SqliteSide
 from crawlspace.state.sqlite.store import SqliteStore
@@ -39,7 +40,7 @@ def written(folder: Path) -> bytes:
     assert moved == Moved(len(URLS), 0)
     writer.add("collection/crawl.rules", io.BytesIO(b"allow domain *\nmore"), 15)
     writer.add("archive/demo-1.warc.gz", io.BytesIO(b"records" * 100), 700)
-    writer.finish(Contents("demo", "2025-06-15T15:06:40Z", "file", moved.urls, moved.orders, has_archive=True))
+    writer.finish(BackupContents("demo", "2025-06-15T15:06:40Z", "file", moved.urls, moved.orders, has_archive=True))
     return file.getvalue()
 
 
@@ -197,7 +198,7 @@ def test_another_version(whole: bytes, changed: dict[str, object], sentence: str
     made = with_manifest(whole, lambda content: json.dumps({**json.loads(content), **changed}).encode())
     with pytest.raises(StoreVersionError) as error:
         verified(made)
-    named = sentence.format(dump=backups.DUMP_FORMAT, format=backups.FORMAT, version=__version__)
+    named = sentence.format(dump=DUMP_FORMAT, format=backups.FORMAT, version=__version__)
     assert f"was written by crawlspace {named}, and this is crawlspace {__version__}" in str(error.value)
 
 
