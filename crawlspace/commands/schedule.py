@@ -44,7 +44,8 @@ class Command(CollectionCommand):
         if not opts.user.strip() or any(one.isspace() or one in "%:/" for one in opts.user):
             raise UsageError("--user must be the name of a user of this machine")
         project = real_path(Path(closest_scrapy_cfg())).parent
-        units = Units(paths, project, times, opts.user)
+        options = [word for setting in opts.set for word in ("-s", setting)]
+        units = Units(paths, project, times, opts.user, options)
         before = noted(paths)
         if before is not None and not opts.replace:
             raise UsageError(f"{paths.name} is crawled {before.sentence()} already: replace that with --replace")

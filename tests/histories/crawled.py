@@ -278,7 +278,8 @@ class CrawledCollection(SearchedCollection):
             self._index_before = None
         if everything_due and not report.differences:
             memory = remembered(after)
-            report.differences += self._oracle().prompt_differences(index, memory, self._past(after))
+            compared = {url: has for url, has in index.items() if url not in self._not_compared}  # the next start deletes those
+            report.differences += self._oracle().prompt_differences(compared, memory, self._past(after))
         return run
 
     def _refused_logins(self) -> dict[str, str]:

@@ -45,6 +45,7 @@ FILES = {
 COMMANDS = (
     "backup",
     "restore",
+    "schedule",
     "startcollection",
     "explain",
     "extract",

@@ -61,6 +61,11 @@ class Times:
     def crontab(self) -> str:
         """Return the five fields. Raises UsageError for an interval that a crontab cannot express."""
         if self.every_s is None:
+            parsed = CronSim(self._cron.expression, Cron.REFERENCE)
+            if min(parsed.days) < 0 or any(isinstance(day, tuple) for day in parsed.weekdays):
+                raise UsageError(
+                    f"a crontab has no {quoted(self._cron.expression)}, because of L or #: name days, or have units written"
+                )
             return self._cron.expression
         minutes, hours = self.every_s // _MINUTE_S, self.every_s // _HOUR_S
         if self.every_s == _WEEK_S:
@@ -103,9 +108,7 @@ def on_calendar(cron: Cron) -> Iterator[str]:
     names = "" if len(days) == len(_DAYS) else ",".join(_DAYS[day] for day in sorted(days))
     has_all_days = parsed.days == set(range(1, 32))
     if CronSim.LAST_WEEKDAY in parsed.days:
-        raise UsageError(
-            f"systemd has no {quoted(cron.expression)}, because of LW: name days, or print a line for a crontab with --crontab"
-        )
+        raise UsageError(f"systemd has no {quoted(cron.expression)}, because of LW: name days instead")
     if has_all_days:
         if days or not weekdays:
             yield f"{names} *-{months}-* {at}".strip()
@@ -146,6 +149,8 @@ class Units:
     project: Path
     times: Times
     user: str
+    options: Sequence[str] = ()
+    """Of the command line, for each crawl."""
 
     @property
     def name(self) -> str:
@@ -162,7 +167,8 @@ class Units:
         return f"{self.times.crontab()}  {command}".replace("%", "\\%")
 
     def _command(self) -> str:
-        return f"{shlex.quote(str(Path(sys.executable).parent / 'scrapy'))} crawl {self.paths.name} --unless-running"
+        words = [str(Path(sys.executable).parent / "scrapy"), "crawl", self.paths.name, "--unless-running", *self.options]
+        return shlex.join(words)
 
     def _timer(self) -> str:
         lines = "\n".join(self.times.timer_lines())
@@ -185,7 +191,7 @@ class Units:
             collection=self.paths.name,
             user=self.user,
             project=_escaped(self.project),
-            command=self._command().replace("%", "%%"),
+            command=self._command().replace("%", "%%").replace("$", "$$"),
             written=" ".join(_escaped(path) for path in self._written()),
             credentials=credentials.replace("%", "%%") + environment,
             home=home,
