@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import islice, pairwise
+from typing import ClassVar
 
 from cronsim import CronSim, CronSimError
 
@@ -34,7 +35,6 @@ _PARTS = {
     "day-of-week": "a day of the week is from 0 to 7, or SUN to SAT; 0 and 7 are Sunday",
 }
 _FORM = 'it must be minute, hour, day of the month, month and day of the week, as in "0 2 * * *" (each day at 02:00), or one of'
-_REFERENCE = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _COMPARED = 60
 """Times whose distances are compared."""
 
@@ -43,6 +43,7 @@ _COMPARED = 60
 class Cron:
     """The times of an expression. `zone` None is this machine's local time."""
 
+    REFERENCE: ClassVar[datetime] = datetime(2000, 1, 1, tzinfo=UTC)
     expression: str
     zone: tzinfo | None
 
@@ -67,7 +68,9 @@ class Cron:
     @property
     def longest_s(self) -> int:
         """The longest time from one to the next, of some dozens."""
-        return max((after - before for before, after in pairwise(islice(self.after(_REFERENCE), _COMPARED))), default=0)
+        return max(
+            (after - before for before, after in pairwise(islice(self.after(self.REFERENCE.timestamp()), _COMPARED))), default=0
+        )
 
 
 def is_cron(value: object) -> bool:
@@ -83,7 +86,7 @@ def read_cron(name: str, value: object, *, zone: tzinfo | None) -> Cron:
         raise SettingError(f"{name} is {quoted(value)}; {_FORM} {', '.join(_SHORT)}")
     cron = Cron(expression, zone)
     try:
-        first = cron.next_after(_REFERENCE)
+        first = cron.next_after(Cron.REFERENCE.timestamp())
     except (CronSimError, ValueError) as error:  # ValueError: a number of thousands of digits
         what = _PARTS.get(str(error).removeprefix("Bad "), _FORM)
         raise SettingError(f"{name} is {quoted(value)}; {what}") from None

@@ -8,18 +8,21 @@ progress.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
 
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.sinks.backfill import ArchivedDocuments
-from crawlspace.crawl.sinks.repair import unsent
+from crawlspace.crawl.sinks.deliveries import notes_of_backfill
+from crawlspace.crawl.sinks.repair import notes_of_restored, unsent
 from crawlspace.document import Document
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
+from crawlspace.state.dump import ValueRecord
 from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
 from crawlspace.text import counted
@@ -160,6 +163,15 @@ class Reindexing:
 
     def _document(self, known: KnownUrl) -> Document | None:
         return None if known.archived is None else self.archive.document(known.archived, known.url)
+
+
+def records_of_restored(sinks: Iterable[str]) -> list[ValueRecord]:
+    """Return the records by which a store that was restored from a backup sends its documents to all sinks again."""
+    notes = {meta_of(None): ""}
+    for sink in sinks:
+        notes[meta_of(sink)] = ""  # what was under way when the backup was made
+        notes.update(notes_of_restored(sink) if sink == EMBEDDED else notes_of_backfill(sink))
+    return [ValueRecord("meta", name, value) for name, value in notes.items()]
 
 
 def meta_of(sink: str | None) -> str:

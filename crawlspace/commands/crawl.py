@@ -26,7 +26,7 @@ from crawlspace.config.collection import collection_folder, collection_names
 from crawlspace.config.content import check_converters, read_file_settings
 from crawlspace.config.on_finish import read_on_finish
 from crawlspace.config.sentences import read
-from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
+from crawlspace.errors import ConfigError, CrawlspaceError, StoreLocked, UsageError
 from crawlspace.parsing import boolean
 from crawlspace.runtime.components.command import reduce_garbage_collection, refuse_without_collections
 from crawlspace.runtime.components.exports import check_exports
@@ -34,6 +34,7 @@ from crawlspace.runtime.components.loader import CollectionLoader, collection_se
 from crawlspace.runtime.components.logformat import JSON, LogFileWatch, log_as_json
 from crawlspace.runtime.components.setting_kinds import faults, refuse_unreadable
 from crawlspace.runtime.session.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
+from crawlspace.runtime.session.paths import collection_paths, running_here
 from crawlspace.runtime.session.summary import RunReport, run_finish_command, summary
 from crawlspace.settings import MonitoringSettings
 from crawlspace.text import escaped, printable
@@ -61,7 +62,7 @@ class Command(ScrapyCrawl):
             "exclude leaves the index first; scrapy plan shows beforehand what that is. Ctrl-C once ends cleanly: requests in flight are finished and "
             "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents fetched in this run, "
             "-o items.jsonl adds them to those of earlier runs. Several collections are crawled one after the other; a fault in one does not keep the "
-            "next from being crawled, and Ctrl-C ends them all. "
+            "next from being crawled, and Ctrl-C ends them all. With --unless-running, a start while the collection is crawled already ends with status 0. "
             "Exit status: 0 done or stopped by Ctrl-C; 1 the collection, the disk or an export has a fault, a log-in is refused and pages wait for it, no start site could be reached, "
             "nothing could be fetched although something was due, every page of the run failed because its site does, or was only redirected back to itself (691), or your own code failed on every page, or gave no item for any: "
             "the first words of the summary say why; "
@@ -71,6 +72,11 @@ class Command(ScrapyCrawl):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--all", action="store_true", help="crawl all collections, one after the other")
+        parser.add_argument(
+            "--unless-running",
+            action="store_true",
+            help="do nothing where the collection is being crawled already, on this machine if its store is on a server",
+        )
         parser.add_argument(
             "--summary", metavar="FILE", help="write how the crawl ended to FILE, as JSON; a line for each collection"
         )
@@ -85,6 +91,7 @@ class Command(ScrapyCrawl):
         self._is_json = False
         self._sequence: CrawlSequence | None = None
         self._summary_file = Path(opts.summary) if opts.summary else None
+        self._unless_running = bool(opts.unless_running)
         assert self.settings is not None
         with _errors_as_sentences():
             refuse_without_collections(self.settings)
@@ -157,11 +164,20 @@ class Command(ScrapyCrawl):
                 on_finish.check()
             check_converters(read_file_settings(settings))
             reduce_garbage_collection()  # a change of the rules processes all known URLs
+            paths = collection_paths(self._name, collection_folder(self._name, settings), settings)
+            if self._unless_running and (process := running_here(paths)) is not None:
+                self._skip(f"{self._name} is being crawled by process {process} already: nothing is done (--unless-running)")
             self._session = open_session(spider, settings)
             self._first_loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._first_loop)
+        except StoreLocked as error:
+            if self._unless_running:  # another start was faster
+                self._skip(f"{error}: nothing is done (--unless-running)")
+            self._could_not_begin(str(error), error.exit_status)
         except CrawlspaceError as error:
             self._could_not_begin(str(error), error.exit_status)
+        except _Skipped:
+            raise
         except SystemExit as error:  # by the loader, if the code of a spider fails
             self._could_not_begin(str(error.code), 1)
         except KeyboardInterrupt:
@@ -174,6 +190,11 @@ class Command(ScrapyCrawl):
             logger.log(fault if is_fault else logging.INFO, "%s", text)
         else:
             sys.stderr.write(f"{text}\n")
+
+    def _skip(self, sentence: str) -> NoReturn:
+        self._tell(sentence, is_fault=False)
+        self.exitcode = 0
+        raise _Skipped(0)
 
     def _could_not_begin(self, fault: str, exit_status: int) -> NoReturn:
         self._tell(fault, is_fault=True)
@@ -204,6 +225,10 @@ class Command(ScrapyCrawl):
         self.exitcode = worst_status(one.exit_status for one in crawls if one.exit_status is not None)
         if not _is_quiet(self.settings):
             sys.stderr.write(f"\n{table_of(crawls)}\n")
+
+
+class _Skipped(SystemExit):
+    """The collection is being crawled already."""
 
 
 @contextmanager
@@ -270,7 +295,10 @@ def _options(opts: argparse.Namespace, arguments: Sequence[str]) -> list[str]:
         ("-L", [opts.loglevel] if opts.loglevel else ()),
         ("--logfile", [opts.logfile] if opts.logfile else ()),
     ]
-    return [word for option, values in given for value in values for word in (option, value)] + ["--nolog"] * opts.nolog
+    return [word for option, values in given for value in values for word in (option, value)] + [
+        *(["--nolog"] if opts.nolog else []),
+        *(["--unless-running"] if opts.unless_running else []),
+    ]
 
 
 def _make_empty(file: Path) -> None:

@@ -145,6 +145,8 @@ def _lines_of(found: CollectionStatus, paths: CollectionPaths) -> Iterator[str]:
         yield f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does"
         return
     yield from _lines(found)
+    if found.disk is not None:
+        yield from ("", hanging("Disk    ", found.disk.sentence))
     if not is_plain(list(found.sinks)):
         yield from ("", *lines_of(list(found.sinks), paths.name))
     for line in (*_of_logins(found), *found.warnings):

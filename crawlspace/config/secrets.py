@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,11 @@ MOST_BYTES = 65_536
 STORE_URL = "CRAWLSPACE_STORE_URL"
 SESSION_KEY = "CRAWLSPACE_SESSION_KEY"
 _SERVERS = ("redis", "rediss", "unix", "sentinel")
+_SECRET_NAME = re.compile(r"pass|pwd|secret|token|otp|pin\b|kennwort|key|cookie|credential|authorization|_auth\b", re.IGNORECASE)
+_NO_SECRET = re.compile(r"keytab|(url|file|path|enabled)$", re.IGNORECASE)
+_REFERRING = ("CRAWLSPACE_", "HTTPPROXY", "REDIS_")
+"""What the names of settings begin with that may refer to a secret."""
+_MOST_DEPTH = 10
 _COST = 1 << 14
 """Of scrypt: the key may be a word that a person has chosen."""
 
@@ -51,9 +58,22 @@ def _from_environment(setting: str, name: str) -> str:
     return secret.strip()
 
 
+def credential_name(path: str) -> str:
+    """Return the name under which systemd passes a secret's file to a service (`LoadCredential=`)."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path).strip("-.")
+
+
+def _file_of(name: str) -> Path:
+    """Return a secret's file: where systemd has passed it, or where it is."""
+    passed = os.environ.get("CREDENTIALS_DIRECTORY")
+    if passed and (credential := Path(passed, credential_name(name))).is_file():
+        return credential
+    return Path(name).expanduser()
+
+
 def _from_file(setting: str, name: str) -> str:
     """Return the stripped text of a regular file. Raises SettingError, also for a pipe, which would block."""
-    path = Path(name).expanduser()
+    path = _file_of(name)
     where = f"{setting} is file:{printable(name)}"
     try:
         if not path.is_file():
@@ -104,6 +124,36 @@ def read_store_url(value: object, *, share_address_delay: bool = False) -> str:
             " each other's requests; turn it off, or crawl with one process and a file"
         )
     return url
+
+
+def plain_text_secrets(settings: Mapping[str, object]) -> list[str]:
+    """Return which settings seem to have a secret as plain text, by their names and keys, or because a URL has a password."""
+    return [where for name, value in sorted(settings.items()) for where in _secrets_in(value, name, where=name, depth=0)]
+
+
+def secret_references(settings: Mapping[str, object]) -> tuple[list[str], list[str]]:
+    """Return the files and the variables of the environment to which settings of ours and of proxies refer."""
+    files: set[str] = set()
+    variables: set[str] = set()
+    values: list[tuple[object, int]] = [(value, 0) for name, value in settings.items() if name.startswith(_REFERRING)]
+    while values:
+        value, depth = values.pop()
+        if isinstance(value, str) and is_elsewhere(value) and not value.startswith("file://"):
+            kind, _, name = value.partition(":")
+            (files if kind == "file" else variables).add(name)
+        elif isinstance(value, (Mapping, list, tuple)) and depth < _MOST_DEPTH:
+            values += [(one, depth + 1) for one in (value.values() if isinstance(value, Mapping) else value)]
+    return sorted(files), sorted(variables)
+
+
+def _secrets_in(value: object, name: object, *, where: str, depth: int, is_secret: bool = False) -> Iterator[str]:
+    is_secret = is_secret or (_SECRET_NAME.search(str(name)) is not None and _NO_SECRET.search(str(name)) is None)
+    if isinstance(value, str):
+        if value.strip() and not is_elsewhere(value) and (is_secret or without_credentials(value) != value):
+            yield where
+    elif isinstance(value, (Mapping, list, tuple)) and depth < _MOST_DEPTH:
+        for key, one in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _secrets_in(one, key, where=f"{where}[{key!r}]", depth=depth + 1, is_secret=is_secret)
 
 
 class Seal:

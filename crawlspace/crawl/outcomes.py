@@ -44,7 +44,7 @@ from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.store import Store
 from crawlspace.state.unreachable import UNREACHABLE, logged_out, not_rendered
 from crawlspace.status import NO_CONTENT, Status
-from crawlspace.urls import parse
+from crawlspace.urls import Url, parse
 
 DAY_S = 86_400.0
 _KEPT = 20_000
@@ -417,8 +417,15 @@ def excluded_status(decision: Decision, state: UrlState, *, space: CrawlSpace, g
     if global_space is None:
         return Status.EXCLUDED
     url = parse(state.url, host_as_written=state.host_as_written)
+    return Status.EXCLUDED_HERE if is_left_to_others(decision, url, space=space, global_space=global_space) else Status.EXCLUDED
+
+
+def is_left_to_others(decision: Decision, url: Url, *, space: CrawlSpace, global_space: GlobalSpace | None) -> bool:
+    """Return whether another collection may have the document of a refused URL, because only its domain is refused."""
+    if global_space is None:
+        return False
     is_by_domain = decision.lacks_domain_rule or space.is_refused_by_domain_only(url, decision)
-    return Status.EXCLUDED_HERE if is_by_domain and global_space.allows(url) else Status.EXCLUDED
+    return is_by_domain and global_space.allows(url) is not None
 
 
 def site_failed(outcome: Outcome) -> bool | None:

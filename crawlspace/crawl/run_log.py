@@ -95,6 +95,8 @@ class RunRecord(msgspec.Struct, omit_defaults=True):
     is_killed: bool = False
     """A later start has found that it had been killed."""
     numbers: RunNumbers = msgspec.field(default_factory=RunNumbers)
+    disk: dict[str, int] = msgspec.field(default_factory=dict)
+    """Bytes of the collection on the disk of this process's machine at its end, by part; empty in records of earlier versions."""
 
 
 class _Slot(msgspec.Struct, array_like=True):
@@ -185,9 +187,9 @@ class RunLog:
         name, value = _name(self._slot), _encoded(self.record)
         return lambda: self._store.set_meta(name, value)
 
-    def end(self, counters: RunCounters, summary: Mapping[str, object]) -> None:
-        """Write the record for the last time. Raises StoreError."""
-        self.record.summary, self.record.ended = dict(summary), int(self._clock.now())
+    def end(self, counters: RunCounters, summary: Mapping[str, object], *, disk: Mapping[str, int] | None = None) -> None:
+        """Write the record for the last time; `disk` is that of the record. Raises StoreError."""
+        self.record.summary, self.record.ended, self.record.disk = dict(summary), int(self._clock.now()), dict(disk or {})
         self.update(counters)()
 
     def discard(self) -> None:

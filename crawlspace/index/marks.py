@@ -27,6 +27,7 @@ class Agreement(StrEnum):
     SAME = "same"
     INDEX_BEHIND = "the index is older than the stored state of the pages"
     STORE_BEHIND = "the stored state of the pages is older than the index"
+    RESTORED = "the stored state of the pages was restored from a backup"
     OTHERS = "the index and the stored state are not of the same collection, or one of the two was created again"
 
 
@@ -87,12 +88,12 @@ class MarkedStore(NoteStore, Protocol):
 
 def stored_mark(store: NoteStore, sink: str) -> BatchMark | None:
     """Return the mark recorded in the store; None if nothing was ever sent to the sink."""
-    return read_mark(store.get_meta(_name(sink)))
+    return read_mark(store.get_meta(name_of_mark(sink)))
 
 
 def note_mark(store: NoteStore, sink: str, mark: BatchMark) -> None:
     """Record that a batch is durable. Called before its orders are acknowledged, so that none is lost."""
-    store.set_meta(_name(sink), mark.written())
+    store.set_meta(name_of_mark(sink), mark.written())
 
 
 def forget_mark(store: NoteStore, sink: str) -> None:
@@ -142,5 +143,6 @@ def _waits(store: MarkedStore, sink: str, found: BatchMark, now: int) -> bool:
     return any(order.sequence >= found.sequence for order in store.orders(sink, MOST_IN_BATCH, now=now, most_bytes=sys.maxsize))
 
 
-def _name(sink: str) -> str:
+def name_of_mark(sink: str) -> str:
+    """Return the name among the metadata of a store under which it keeps the mark of a sink."""
     return f"sent:{sink}"

@@ -284,7 +284,8 @@ def refuse_unfinished_copy(store: MetaStore, collection: str) -> None:
     if mark is not None:
         raise StoreError(
             f"{collection} is here only in part, because copying it from {mark.source} has not ended: wait for it, or run the command"
-            f" that copies it again (`scrapy move-store {collection} …` for another store), which continues where it stopped"
+            f" that copies it again (`scrapy move-store {collection} …` for another store, `scrapy restore {collection} …` for a backup), which"
+            " continues where it stopped"
         )
 
 
@@ -297,10 +298,17 @@ def check_source(source: CopySource, collection: str) -> None:
 
 
 def move(
-    source: CopySource, target: CopyTarget, collection: str, *, report: Report = lambda *_: None, records: int = RECORDS
+    source: CopySource,
+    target: CopyTarget,
+    collection: str,
+    *,
+    report: Report = lambda *_: None,
+    records: int = RECORDS,
+    finish: Callable[[], Sequence[Record]] = tuple,
 ) -> Moved:
     """Copy the source and compare the copy with it; a stopped move of the same source continues.
 
+    `finish` is called before the copy counts as complete. The records that it returns are written in the transaction that completes it.
     Raises StoreError if the source is empty, the target has other contents, one of them is changed meanwhile, or the copy differs from the
     source; and the errors of reading and writing. The source is not changed.
     """
@@ -323,7 +331,7 @@ def move(
             f"the copy of {collection} is not like {source.name}: {', '.join(f'its {kind} differ' for kind in wrong)};"
             " nothing was changed there, please report it; the same command copies it again"
         )
-    target.write([], None)
+    target.write(finish(), None)
     return Moved(wanted[UrlRecord], wanted[OrderRecord])
 
 
@@ -335,11 +343,11 @@ def changed(source: CopySource, collection: str) -> StoreLocked:
     )
 
 
-def dump(source: CopySource, file: BinaryIO, collection: str) -> Moved:
+def dump(source: CopySource, file: BinaryIO, collection: str, *, report: Report = lambda *_: None) -> Moved:
     """Write the contents of a store to a file. Raises as `move`, and OSError for the file, which is unusable then."""
     check_source(source, collection)
     header = Header(FORMAT, collection, source.name, source.version(), source.count())
-    summary = Summary()
+    summary = Summary(lambda urls: report("copying", urls, max(header.urls, 1)))
     file.write(_FIRST_LINE)
     _write(file, header, summary)
     for record in source.records():

@@ -29,10 +29,11 @@ class CheckedCollection(Collection):
         self._not_rebuilt &= {url for url, state in states.items() if state.held is Held.RULES or is_shown_no_more(state)}
         rows = {url for url, state in states.items() if state.indexed}
         left = self._crawler.left_to_others(states.values())
-        for url in sorted(rows - index.keys() - self._not_rebuilt):
+        self._not_compared &= rows ^ index.keys()
+        for url in sorted(rows - index.keys() - self._not_rebuilt - self._not_compared):
             yield f"MISSING {url}: indexed by the store, not in the index"
         for url in sorted(index.keys() - rows):
-            if url not in left:
+            if url not in left and url not in self._not_compared:
                 yield f"EXTRA   {url}: in the index, not indexed by the store ({row_of(states.get(url))})"
         counts = self._counts
         held = sum(1 for url, one in states.items() if one.held is not None and (one.indexed or url in left))

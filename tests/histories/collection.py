@@ -72,6 +72,10 @@ class Collection:
         """Own documents, as they were, that the other collection has pushed last and deleted. They come back after its next start."""
         self._not_rebuilt: set[str] = set()
         """What a lost index did not get back from the archive, which lacks it, and not by a fetch, since the rules hold it."""
+        self._not_compared: set[str] = set()
+        """URLs whose documents were only in the index, or only known, after a backup was restored, and are so still."""
+        self._lost_with_index: dict[str, Indexed] = {}
+        """Documents as they were in an index that was lost, of which a backup was restored."""
         self._has_had: set[str] = set()
         """URLs that were ever a document of this collection."""
         self._answers_for: set[str] = set()

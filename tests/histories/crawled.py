@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crawlspace.access.login_states import forget_refused, refused_logins
 from crawlspace.crawl.sinks.deliveries import lacks_documents, request_backfill
-from crawlspace.crawl.sinks.repair import UNSENT
+from crawlspace.crawl.sinks.repair import UNSENT, note_restored_documents_sent
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Held, State, UrlState
 from crawlspace.state.duplicates import held_checksum
@@ -29,6 +29,7 @@ from tests.histories.folded import forgotten, needlessly_held
 from tests.histories.folded import lost as lost_by_folding
 from tests.histories.oracle import WALLED, Oracle, Remembered
 from tests.histories.reading import EDITIONS, parts_of
+from tests.histories.restoring import SimulatedBackup
 from tests.histories.sinks import SEARCH, SimulatedSearch
 from tests.histories.sites import is_walled, target_of
 from tests.histories.web import REDIRECTS, host_of
@@ -277,7 +278,8 @@ class CrawledCollection(SearchedCollection):
             self._index_before = None
         if everything_due and not report.differences:
             memory = remembered(after)
-            report.differences += self._oracle().prompt_differences(index, memory, self._past(after))
+            compared = {url: has for url, has in index.items() if url not in self._not_compared}  # the next start deletes those
+            report.differences += self._oracle().prompt_differences(compared, memory, self._past(after))
         return run
 
     def _refused_logins(self) -> dict[str, str]:
@@ -317,7 +319,8 @@ class CrawledCollection(SearchedCollection):
             store.check()
         states = self._known
         memory = remembered(states)
-        oracle, index, past = self._oracle(), self._index(), self._past(states)
+        oracle, past = self._oracle(), self._past(states)
+        index = {**self._not_brought_back(past), **self._index()}
         self._report.differences += oracle.differences(index, memory, past)
         self._report.differences += self._lost_for_ever()
         self._report.differences += self._archive_differences()
@@ -343,6 +346,61 @@ class CrawledCollection(SearchedCollection):
         }
         met |= {"pages that lead who is logged in to the log-in" for _, status in memory.values() if status == Status.LOGGED_OUT}
         self._report.met.update(met)
+
+    def _restore(self, backup: SimulatedBackup, chance: random.Random) -> None:
+        """Take a backup, in the middle of a crawl or after one, lose all, restore the backup, and perhaps send what the archive has."""
+        crawler, archive = self._crawler, self._crawler.archive
+        with_archive = archive is not None
+        if not self._known:
+            return
+        ended = ""
+        if chance.random() < 0.6:
+            ended = self._crawl_backed_up(backup, chance, with_archive=with_archive)
+            if not ended or self._report.differences:
+                return
+        else:
+            backup.write(with_archive=with_archive)
+        loses_index = chance.random() < 0.6 and not self._counts.left_to_others
+        if loses_index:
+            self._lost_with_index.update(crawler.index())
+            crawler.lose_index()
+        kills = backup.restore(crawler.sinks)
+        crawler.was_restored = True
+        if with_archive and archive is not None and chance.random() < 0.7:
+            while not self._done(archive.reindex, round(2 ** chance.uniform(1, 8)) if chance.random() < 0.3 else None):
+                kills += 1
+            with crawler.store() as store:
+                note_restored_documents_sent(store, to_new_index=loses_index)
+        self._say(
+            f"a backup {ended or 'of before'} is restored, {'with' if with_archive else 'without'} the archive, killed {kills} times;"
+            f" the index {'is lost' if loses_index else 'is as it was'}"
+        )
+        self._report.met["backups restored"] += 1
+        self._look()
+        rows, index = {url for url, state in self._known.items() if state.indexed}, self._crawler.index()
+        self._not_compared = rows ^ index.keys()
+        self._index_before = None
+
+    def _crawl_backed_up(self, backup: SimulatedBackup, chance: random.Random, *, with_archive: bool) -> str:
+        """Take a backup in the middle of a crawl, which is killed then or goes on; return when. Empty: the crawl was too short."""
+        is_killed = chance.random() < 0.5
+        done: list[str] = []
+
+        def take() -> str:
+            backup.write(with_archive=with_archive)
+            done.append("in the middle of a crawl")
+            if is_killed:
+                raise Killed
+            return "a backup is made"
+
+        self._crawler.clock.advance(self._configuration.refresh_max + 1)
+        self._crawl(Fate(midway=take))
+        return "".join(done)
+
+    def _not_brought_back(self, past: Past) -> dict[str, Indexed]:
+        """Return the documents that were lost with the index, and that no fetch can bring back, because their deletion is held."""
+        lost = {one.url for one in past.kept if one.url in self._not_compared}
+        return {url: has for url, has in self._lost_with_index.items() if url in lost}
 
     def _part_differences(self) -> Iterator[str]:
         """Yield documents whose parts are not those that the spider's code makes of their text by now.

@@ -69,6 +69,9 @@ class Drawn:
     near: bool = True
     """Long texts that are nearly the same, and a setting that makes such pages duplicates, or not."""
 
+    backups: bool = False
+    """Backups, also during a crawl, that are restored after state, archive and perhaps the index were lost."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Return those named, separated by commas; "all" and "none" are names too."""

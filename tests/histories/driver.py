@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -23,8 +24,8 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.files import unreadable
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
-from crawlspace.crawl.sinks.repair import LostDocuments
-from crawlspace.crawl.startup import open_engine
+from crawlspace.crawl.sinks.repair import LostDocuments, Resending, enter_unknown
+from crawlspace.crawl.startup import build_deletion_limit, open_engine
 from crawlspace.decision import Reason
 from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
@@ -46,6 +47,7 @@ from tests.histories.documents import AS_IT_WAS, HeldDocument, Indexed, Inherite
 from tests.histories.fate import Countdown, Failing, Fate, Killed, Run, Stuck, errors_into, killed_by, wait
 from tests.histories.logins import LoggingIn
 from tests.histories.reading import EDITIONS, Reader, parts_of, status_of, without_document
+from tests.histories.restoring import SimulatedBackup
 from tests.histories.sinks import IndexFile, send_once
 from tests.histories.sitemaps import outcome_of as sitemap_outcome
 from tests.histories.sites import CookieJar
@@ -113,6 +115,12 @@ class SimulatedCrawler(IndexFile):
         (folder / "data" / name).mkdir(parents=True)
         self._index_file = folder / "data" / "index.db"
         self.archive: SimulatedArchive | None = None
+        self.was_restored = False
+        """From then on, a start compares index and store, and repairs differences."""
+
+    def backup(self, chance: random.Random) -> SimulatedBackup:
+        """Return what makes backups of its collection."""
+        return SimulatedBackup(self._folder, self.name, chance, on_server=self._on_server is not None)
 
     def beside(self, name: str) -> SimulatedCrawler:
         """Return a crawler of another collection with the same clock and index."""
@@ -340,6 +348,10 @@ class SimulatedCrawler(IndexFile):
         indexed = store.counts().indexed
         run.deletion_limit_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         archiving = None if self.archive is None else self.archive.open(store)
+        resending = None
+        if self.was_restored and isinstance(sink.sink, EmbeddedIndex):
+            resending = Resending(store, sink.sink, owner=self.name, now=int(self.clock.now()))
+            resending.begin()
         startup = open_engine(
             collection,
             store=store,
@@ -348,6 +360,8 @@ class SimulatedCrawler(IndexFile):
             archiving=archiving,
             spider=SpiderCode(str(self.spider)),
         )
+        if resending is not None:
+            resending.finish(partial(enter_unknown, startup.engine), limit=build_deletion_limit(collection))
         if self.search is not None and more:
             reader = None if self.archive is None else self.archive.reader(store)
             self.search.filling = self.search.filling_of(store, startup.engine, reader)

@@ -134,6 +134,9 @@ class History(CrawledCollection):
         if self._is_scheduled:
             self._configuration = scheduled(self._configuration, self._times)
         self._draw_paths(seed + 4, sites, team=team)
+        self._restores = random.Random(seed + 6)  # of its own too
+        can_restore = drawn.backups and not team and server is None and not self._crawler.in_memory
+        self._backup = self._crawler.backup(self._restores) if can_restore else None
         self._report = HistoryReport(seed)
         self._other: CrawledCollection | None = None
         self._begin()
@@ -168,7 +171,10 @@ class History(CrawledCollection):
     def run(self, steps: int) -> HistoryReport:
         chance, likely = self._chance, 1.0 if self._focus == "loosened" else 0.2
         for step in range(1, steps + 1):
-            self._step()
+            if self._backup is not None and self._other is None and self._restores.random() < 0.2:
+                self._restore(self._backup, self._restores)
+            else:
+                self._step()
             if not self._report.differences and (step % _SETTLE_EVERY == 0 or step == steps):
                 self._settle()
                 self._extract()

@@ -43,6 +43,9 @@ FILES = {
     "demo/settings.py": "DEPTH_LIMIT = 5\n",
 }
 COMMANDS = (
+    "backup",
+    "restore",
+    "schedule",
     "startcollection",
     "explain",
     "extract",

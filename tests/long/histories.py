@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -52,6 +53,7 @@ _MET = (
     "requests spared for a sitemap",
     "pages due for a sitemap",
     "documents extracted again",
+    "backups restored",
     "documents with parts",
     "directives that apply by then, or don't",
     "documents on the search server",
@@ -72,13 +74,14 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         "--draw", type=Drawn.named, default=DRAWN, help="names apart by commas, all or none; see tests/histories/drawn.py"
     )
     parser.add_argument("--sink", choices=("opensearch",), help="also a search server that fails, beside the embedded index")
+    parser.add_argument("--restore", action="store_true", help="also backups, restored after all was lost")
     parser.add_argument("--near", action="store_true", help="near duplicates in all of them, instead of in one of five")
     options = parser.parse_args(arguments)
     run_one = partial(
         _run_one,
         steps=options.steps,
         store=options.store,
-        drawn=options.draw,
+        drawn=replace(options.draw, backups=options.restore or options.draw.backups),
         search=options.sink is not None,
         near=options.near,
     )

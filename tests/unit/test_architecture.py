@@ -69,6 +69,7 @@ MANY_IMPORTS = {
     "crawlspace.runtime.browser.crawl_browser": "connects the browser to the crawl",
     "crawlspace.runtime.components.scheduler": "connects Scrapy to the engine",
     "crawlspace.runtime.session.replay_process": "runs the parts of a crawl in a process of its own",
+    "crawlspace.runtime.session.collection_status": "puts the numbers of all parts of a collection together",
     "crawlspace.runtime.session.session": "opens and closes all parts of a crawl",
     "crawlspace.runtime.components.spider": "is what the spiders of a project derive from",
     "crawlspace.runtime.components.responses": "makes an outcome of every kind of response",

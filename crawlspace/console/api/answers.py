@@ -11,6 +11,8 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from crawlspace.runtime.operations.disk_use import DiskUse
+
 Time = Annotated[str, Meta(description="RFC 3339, in UTC", examples=["2026-11-26T09:45:45Z"])]
 Place = Annotated[str, Meta(description="file and line", examples=["crawl.rules:5"])]
 ByKind = Mapping[str, int]
@@ -231,6 +233,7 @@ class StatusAnswer(Struct):
     waiting_logins: Sequence[WaitingLoginRow]
     sessions: Sequence[SessionRow]
     wanted_logins: Mapping[str, Sequence[str]]
+    disk: Annotated[DiskUse | None, Meta(description="bytes of its files by part, what is free, and how that changes")]
     run: RunningRow | None
     workers: Sequence[WorkerRow] | UnsetType = UNSET
     rendering: RenderingNumbers | UnsetType = UNSET

@@ -135,6 +135,11 @@ def lacks_documents(store: MetaStore, sink: str) -> bool:
     return bool(store.get_meta(_BACKFILL + sink))
 
 
+def notes_of_backfill(sink: str) -> dict[str, str]:
+    """Return the metadata by which a sink is sent all documents."""
+    return {_BACKFILL + sink: "0"}
+
+
 def request_backfill(store: MetaStore, sink: str, *, after: int = 0, reached: int | None = None) -> str:
     """Request that a sink is sent all documents of URLs with ids above `after`; return the stored note.
 

@@ -16,23 +16,27 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from secrets import token_hex
 
 from msgspec import structs
 
+from crawlspace.crawl.depths.end_of_run import mark_unknown_depths
 from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.outcomes import DAY_S
+from crawlspace.crawl.outcomes import DAY_S, is_left_to_others
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.marks import Agreement, agreement, note_mark, stored_mark
-from crawlspace.model import State, UrlState
+from crawlspace.index.marks import Agreement, BatchMark, NoteStore, agreement, name_of_mark, note_mark, stored_mark
+from crawlspace.model import Candidate, Source, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
 from crawlspace.state.duplicates import stays_in_index
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.store import Store
 from crawlspace.status import Status
 from crawlspace.text import counted
+from crawlspace.urls import parse, url_key
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +45,10 @@ RESENDING = "resending"
 UNSENT = -1
 """The `fields_mark` of a document that must be sent after the next fetch, changed or not: no document has that hash."""
 _URLS, _DOCUMENTS, _EXTRAS, _SENDING = "urls", "documents", "extras", "sending"
+_RESTORED = f"{_URLS} {Agreement.RESTORED.name} "
+_FAR = 1_000
+"""The depth of a URL whose distance from a start URL is not known."""
+_NO_DELETION = DeletionLimit(0, 0)
 _BATCH = 1_000
 _LOST_AT_ONCE = 500
 
@@ -56,6 +64,8 @@ class Resent:
     """Documents deleted from the index because the store knows that they no longer exist."""
     unknown: int = 0
     """Documents of the index with unknown URLs; these are inserted and fetched."""
+    refused: int = 0
+    """Documents with unknown URLs that the rules refuse, and that stay because to delete so many needs approval."""
 
     def sentence(self, *, archived: str = "") -> str:
         """Return a sentence for a user; `archived` is the name of the collection if it has an archive."""
@@ -72,6 +82,11 @@ class Resent:
             )
             if number
         ]
+        if self.refused:
+            parts.append(
+                f"{counted(self.refused, 'document')} of the index that the rules refuse stay there, because they are so many"
+                " (`scrapy audit --repair` deletes them)"
+            )
         way = f"; `scrapy reindex {archived}` sends without fetching what the archive has" if archived and self.documents else ""
         return f"{self.why.value}: {', '.join(parts) or 'no document is affected'}{way}"
 
@@ -108,10 +123,14 @@ class Resending:
             self._note(_DOCUMENTS, why, "")
         return self._resent
 
-    def finish(self, enter: Callable[[Sequence[str]], object]) -> None:
-        """Process the documents of the index; `enter` inserts unknown URLs. Afterwards store and index agree."""
+    def finish(self, enter: Callable[[Sequence[str]], Sequence[str]], *, limit: DeletionLimit = _NO_DELETION) -> None:
+        """Process the documents of the index. Afterwards store and index agree.
+
+        `enter` inserts unknown URLs, and returns those that the rules refuse: their documents are deleted, up to the limit.
+        """
         if self._resent is None:
             return
+        most = limit.most(self._index.count(of=self._owner))
         resent, (_, why, after) = self._resent, self._noted()
         while urls := self._index.urls_of(self._owner, after=after, limit=_BATCH):
             unknown, known = [], []
@@ -126,8 +145,12 @@ class Resending:
                 self._delete(gone)
                 resent.deleted += len(gone)
             else:
-                enter(unknown)
-                resent.unknown += len(unknown)
+                refused = enter(unknown)
+                gone = list(refused[: max(0, most - resent.deleted)])
+                self._delete(gone)
+                resent.deleted += len(gone)
+                resent.refused += len(refused) - len(gone)
+                resent.unknown += len(unknown) - len(refused)
                 self._revise([state.id for state in known])
             after = urls[-1]
             self._note(_DOCUMENTS, why, after)
@@ -148,7 +171,7 @@ class Resending:
             return
         self._resent = Resent(why)
         self._note(_DOCUMENTS, why, "")
-        self.finish(lambda _: None)
+        self.finish(lambda _: ())
 
     def lacks_documents(self) -> bool:
         """Return whether the index has fewer documents than the store, while they are being sent again."""
@@ -210,6 +233,35 @@ class Resending:
 
     def _note(self, kind: str, why: Agreement, after: str) -> None:
         self._store.set_meta(RESENDING, f"{kind} {why.name} {after}")
+
+
+def enter_unknown(engine: Engine, urls: Sequence[str]) -> list[str]:
+    """Insert the URLs of documents that the store does not know. Return those that the rules refuse, unless another collection may have them."""
+    deepest = engine.space.limits.max_link_depth
+    depth = _FAR if deepest is None else deepest  # until a link to it is found
+    refused = engine.admit(Candidate(url, Source.INDEX_FOLLOW, depth=depth) for url in urls)
+    mark_unknown_depths(engine.store, map(url_key, urls))
+    space, of_all = engine.space, engine.global_space
+    return [one.url for one in refused if not is_left_to_others(one.decision, parse(one.url), space=space, global_space=of_all)]
+
+
+def notes_of_restored(sink: str) -> dict[str, str]:
+    """Return the metadata by which a store that was restored from a backup and its index are brought in line at the next start.
+
+    Whatever the index is of, or whether it is lost: all documents are fetched and sent, and those that the store does not know are looked up.
+    """
+    return {RESENDING: _RESTORED, name_of_mark(sink): BatchMark(token_hex(8), 0).written()}
+
+
+def is_restored(store: NoteStore) -> bool:
+    """Return whether a store was restored, and not crawled since."""
+    return store.get_meta(RESENDING) == _RESTORED
+
+
+def note_restored_documents_sent(store: NoteStore, *, to_new_index: bool) -> None:
+    """Note that the known documents of a restored store were sent. If the index is not new, the next start looks up its other documents."""
+    if is_restored(store):
+        store.set_meta(RESENDING, _SENDING if to_new_index else f"{_DOCUMENTS} {Agreement.RESTORED.name} ")
 
 
 def unsent(state: UrlState, *, now: int) -> Change | None:

@@ -8,6 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
+import msgspec
+
 from crawlspace.access.login_states import RefusedLogin, WaitingLogin, refused_logins, waiting_logins, wanted_logins
 from crawlspace.access.sessions import KeptSession, kept_sessions, next_login_at
 from crawlspace.admin.refresh import refreshing
@@ -20,12 +22,14 @@ from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.findings import kept_error_examples, kept_routes, kept_traps
+from crawlspace.crawl.run_log import run_records
 from crawlspace.crawl.sinks.repair import Resending
 from crawlspace.crawl.startup import applied_rules, build_space, hash_of
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement
-from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, lost_documents
+from crawlspace.runtime.operations.disk_use import DiskUse, disk_use
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, folder_of, lost_documents
 from crawlspace.state.store import Store
 from crawlspace.text import counted, printable
 
@@ -43,6 +47,8 @@ class CollectionStatus:
     """Sites that ask for a log-in of which the settings have none, with the kinds they offer."""
     waiting: Mapping[str, WaitingLogin] = field(default_factory=dict)
     sessions: Mapping[str, KeptSession] = field(default_factory=dict)
+    disk: DiskUse | None = None
+    """None: it was never crawled."""
     run: ShownRun | None = None
     """The run that crawls now, with the numbers of its last seconds."""
     rules_changed: bool | None = None
@@ -65,6 +71,7 @@ class CollectionStatus:
             ],
             "sessions": [_session_as_json(pattern, one) for pattern, one in self.sessions.items()],
             "wanted_logins": dict(self.wanted),
+            "disk": None if self.disk is None else msgspec.to_builtins(self.disk),
         }
 
 
@@ -94,6 +101,7 @@ def status_of(
         numbers,
         was_crawled=True,
         run=run,
+        disk=_disk_use(paths, store),
         sinks=sink_reports(store, paths.sinks),
         refused=refused_logins(store),
         wanted={} if HTTPStatus.UNAUTHORIZED not in numbers.status else wanted_logins(store),
@@ -118,6 +126,11 @@ def _numbers(paths: CollectionPaths, opened: OpenStore) -> tuple[Report, ShownRu
     )
     with lost_documents(paths, opened) as lost:
         return replace(numbers, lost=lost.count, rendering=rendering_report(store) or None), running(store, crawlers)
+
+
+def _disk_use(paths: CollectionPaths, store: Store) -> DiskUse:
+    index = paths.index_file if paths.sinks.has_embedded else None
+    return disk_use(paths.state_file, index_file=index, archive=folder_of(paths), runs=run_records(store))
 
 
 def _session_as_json(pattern: str, one: KeptSession) -> dict[str, object]:

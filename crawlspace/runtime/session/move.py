@@ -37,13 +37,16 @@ def read_place(word: str) -> str:
 
 
 @contextmanager
-def opened(paths: CollectionPaths, where: str, *, writes: bool = False) -> Iterator[SqliteSide | RedisSide]:
-    """Open one of the stores of a collection, to read it or to copy it there. Nobody may crawl the collection there.
+def opened(
+    paths: CollectionPaths, where: str, *, writes: bool = False, during_crawl: bool = False
+) -> Iterator[SqliteSide | RedisSide]:
+    """Open one of the stores of a collection, to read it or to copy it there. Nobody may crawl the collection there, but for a file that is
+    read `during_crawl`.
 
     Raises StoreError and its kinds, and ConfigError.
     """
     if where == FILE:
-        with closing(_file(paths, writes=writes)) as file:
+        with closing(_file(paths, writes=writes, during_crawl=during_crawl)) as file:
             yield file
         return
     from crawlspace.state.redis.dump import RedisSide  # noqa: PLC0415 - with the client half a second
@@ -56,12 +59,12 @@ def opened(paths: CollectionPaths, where: str, *, writes: bool = False) -> Itera
         client.close()
 
 
-def _file(paths: CollectionPaths, *, writes: bool) -> SqliteSide:
+def _file(paths: CollectionPaths, *, writes: bool, during_crawl: bool) -> SqliteSide:
     file = paths.state_file
     if not writes:
         if not file.exists():
             raise StoreError(f"{paths.name} has never been crawled with a file: there is no {file}")
-        return SqliteSide(file)
+        return SqliteSide(file, during_crawl=during_crawl)
     try:
         private_files.make_folder(file.parent)
     except OSError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -119,6 +120,16 @@ def collection_paths(name: str, folder: Path, settings: BaseSettings) -> Collect
         state_file=state_file,
         sinks=sinks,
     )
+
+
+def running_here(paths: CollectionPaths) -> int | None:
+    """Return a process of this machine that crawls a collection, if that can be known. Raises ConfigError."""
+    here = socket.gethostname()
+    with suppress(StoreError), paths.store.reading() as opened:  # a crawl reports what is wrong with the store
+        for one in () if opened is None else opened.crawlers():
+            if one.share is None or one.share.host == here:
+                return one.process
+    return None
 
 
 def refuse_missing_index(paths: CollectionPaths) -> None:

@@ -37,6 +37,7 @@ from crawlspace.runtime.http.host_addresses import look_up
 from crawlspace.runtime.http.negotiate import prepare_negotiate
 from crawlspace.runtime.http.resolver import GuardedResolver
 from crawlspace.runtime.http.sending import SecondAttempts, SendingTimes
+from crawlspace.runtime.operations.disk_use import DiskUse, disk_use
 from crawlspace.runtime.session.archive_limit import end_archive
 from crawlspace.runtime.session.sinks import fillings_of, former_sinks, open_sinks
 from crawlspace.runtime.session.stores import (
@@ -435,7 +436,12 @@ class Session:
             discard_log(self.run_log)
             return
         with suppress(StoreError):  # what was written last stays
-            self.run_log.end(self.progress, self.describe())
+            self.run_log.end(self.progress, self.describe(), disk=self._disk_use().parts)
+
+    def _disk_use(self) -> DiskUse:
+        collection = self.collection
+        index = collection.index_file if collection.sinks.has_embedded else None
+        return disk_use(collection.store_file, index_file=index, archive=collection.archive.folder)
 
     def _keep_error(self, call: Callable[[], None]) -> None:
         """Call a function; keep the first StoreError as the reason of the crawl's end."""

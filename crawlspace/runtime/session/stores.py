@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -16,18 +17,16 @@ from crawlspace.clock import Clock, SystemClock
 from crawlspace.config.collection import Collection
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.commits import Archiving
-from crawlspace.crawl.depths.end_of_run import mark_unknown_depths
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run_events import EVENTS_FOLDER, RunEvents, keep_only
 from crawlspace.crawl.run_log import RunLog, file_of, run_records
-from crawlspace.crawl.sinks.repair import Resending, Resent
-from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
+from crawlspace.crawl.sinks.repair import Resending, Resent, enter_unknown
+from crawlspace.crawl.startup import Startup, build_deletion_limit, build_space, open_engine, rules_of
 from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import Sink, index_place
-from crawlspace.model import Candidate, Source
 from crawlspace.runtime.session.archive_limit import RunningLimit
 from crawlspace.runtime.session.paths import store_location
 from crawlspace.runtime.session.sinks import give_orders_to, note_new_sinks
@@ -35,7 +34,6 @@ from crawlspace.state.dump import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.sqlite.file import process_exists
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.urls import url_key
 
 if TYPE_CHECKING:
     from crawlspace.distributed.shared_store import SharedStore
@@ -220,10 +218,6 @@ def sends_from_here(collection: Collection, opened: CrawlStore) -> bool:
 # --- starting ------------------------------------------------------------------------------------------------------
 
 
-_FAR = 1_000
-"""The depth of a URL whose distance from a start URL is not known."""
-
-
 def start(
     collection: Collection,
     opened: CrawlStore,
@@ -243,13 +237,6 @@ def start(
     startup = open_engine(
         collection, store=store, sinks=sinks, clock=clock, worker=view, archiving=archiving, events=events, spider=spider
     )
-    limit = startup.engine.space.limits.max_link_depth
-    depth = _FAR if limit is None else limit  # until a link to it is found
-
-    def enter(urls: Sequence[str]) -> None:
-        startup.engine.admit(Candidate(url, Source.INDEX_FOLLOW, depth=depth) for url in urls)
-        mark_unknown_depths(store, map(url_key, urls))
-
     if resending is not None:
-        resending.finish(enter)
+        resending.finish(partial(enter_unknown, startup.engine), limit=build_deletion_limit(collection))
     return startup, resent

@@ -1,4 +1,7 @@
-"""A collection's state file as one side of a move: read in one snapshot, or written in batches; it cannot be crawled meanwhile."""
+"""A collection's state file as one side of a move: read in one snapshot, or written in batches.
+
+It cannot be crawled meanwhile, except while it is read for a backup: SQLite keeps the snapshot, and the crawl goes on in the log.
+"""
 
 # Statements are put together of constants only, and values are always bound.
 # ruff: noqa: S608
@@ -7,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
+from secrets import token_hex
 
 import apsw
 from msgspec import structs
@@ -69,27 +73,30 @@ _ADD_URL = (
 
 
 class SqliteSide:
-    """The state file `path`. Raises StoreLocked while it is crawled, and the errors of opening it."""
+    """The state file `path`. Raises the errors of opening it, and StoreLocked while it is crawled, unless it is open `during_crawl`."""
 
-    def __init__(self, path: Path, *, writes: bool = False) -> None:
-        """Open the file to read it, or create it as the target of a copy."""
+    def __init__(self, path: Path, *, writes: bool = False, during_crawl: bool = False) -> None:
+        """Open the file to read it, or create it as the target of a copy. `during_crawl`: read it as it is at this moment."""
         self.path = path
         self.name = str(real_path(path))
         self._writes = writes
         self._sites = SiteIds()
-        self._lock = CrawlLock(path)
+        self._snapshot = token_hex(8) if during_crawl else ""
+        self._lock = None if during_crawl else CrawlLock(path)
         try:
             self._open()
         except BaseException:
-            self._lock.close()
+            self._release()
             raise
 
     def close(self) -> None:
         self._file.close()
-        self._lock.close()
+        self._release()
 
     def version(self) -> str:
-        """Return when the file and its log were written last; an empty log counts as none."""
+        """Return when the file and its log were written last; an empty log counts as none. A snapshot has a random version."""
+        if self._snapshot:
+            return self._snapshot
         found = []
         for path in (self.path, self._with_suffix("-wal")):
             try:
@@ -221,7 +228,13 @@ class SqliteSide:
     def _open(self) -> None:
         self._file = SqliteFile(self.path, read_only=not self._writes)
         if not self._writes:
-            self._file.db.execute("BEGIN")  # until it is closed
+            with self._file.reading() as db:
+                db.execute("BEGIN")  # until it is closed
+                db.execute("SELECT 1 FROM meta LIMIT 1").fetchall()  # the first statement takes the snapshot
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
 
     def _with_suffix(self, ending: str) -> Path:
         return self.path.with_name(self.path.name + ending)

@@ -8,7 +8,7 @@ import pytest
 
 from crawlspace.config.access import CredentialHosts, is_credential
 from crawlspace.config.content import ReferenceSettings, read_references
-from crawlspace.config.secrets import read_store_url
+from crawlspace.config.secrets import credential_name, plain_text_secrets, read_secret, read_store_url, secret_references
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, SettingError, UsageError
 from crawlspace.runtime.session.move import read_place
@@ -226,3 +226,45 @@ def test_sizes_are_bytes(text: str, most: object, *, is_too_large: bool) -> None
 def test_a_limit_that_is_too_small_is_refused() -> None:
     with pytest.raises(SettingError, match="CRAWLSPACE_INLINE_MAX_BYTES is 999"):
         read(most=999)
+
+
+def test_a_file_that_systemd_passes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service cannot read the file itself."""
+    passed = folder / "credentials"
+    passed.mkdir()
+    (passed / credential_name("/etc/crawl/wiki password")).write_text("passed\n")
+    with pytest.raises(SettingError, match="cannot be read"):
+        read_secret("X", "file:/etc/crawl/wiki password")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(passed))
+    assert credential_name("/etc/crawl/wiki password") == "etc-crawl-wiki-password"
+    assert read_secret("X", "file:/etc/crawl/wiki password") == "passed"
+    assert read_secret("X", "file:store") == URL, "one that is not passed is read where it is"
+
+
+PLAIN: list[tuple[dict[str, object], list[str]]] = [
+    ({"FTP_PASSWORD": "x", "FTP_USER": "x"}, ["FTP_PASSWORD"]),
+    ({"CRAWLSPACE_SESSION_KEY": "env:KEY", "AWS_SECRET_ACCESS_KEY": ""}, []),
+    ({"CRAWLSPACE_STORE_URL": URL}, ["CRAWLSPACE_STORE_URL"]),
+    ({"SITES": {"a.example": {"login": {"password": "x", "user": "y"}}}}, ["SITES['a.example']['login']['password']"]),
+    (
+        {"SITES": {"a": {"headers": {"Cookie": "x"}, "token_url": "http://a/", "keytab": "/x"}}},
+        ["SITES['a']['headers']['Cookie']"],
+    ),
+    ({"PARAMS": [{"password": "x"}]}, ["PARAMS[0]['password']"]),
+    ({"CRAWLSPACE_RULES": "allow", "COOKIES_ENABLED": True}, []),
+]
+
+
+@pytest.mark.parametrize(("settings", "named"), PLAIN)
+def test_secrets_in_plain_text(settings: dict[str, object], named: list[str]) -> None:
+    assert plain_text_secrets(settings) == named
+
+
+def test_what_secrets_refer_to() -> None:
+    settings: dict[str, object] = {
+        "CRAWLSPACE_SITES": {"a": {"login": {"password": "file:/etc/a", "user": "env:USER_A"}}},
+        "CRAWLSPACE_SINKS": [{"password": "env:B"}],
+        "FEEDS": {"file:///tmp/x.jsonl": {}},
+        "OTHER": "file:/etc/other",
+    }
+    assert secret_references(settings) == (["/etc/a"], ["B", "USER_A"])

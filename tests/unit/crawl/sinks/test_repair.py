@@ -103,8 +103,8 @@ class _Killing:
         return call
 
 
-def enter(engine: Engine, urls: Sequence[str]) -> None:
-    engine.admit(Candidate(url, Source.INDEX_FOLLOW) for url in urls)
+def enter(engine: Engine, urls: Sequence[str]) -> list[str]:
+    return [one.url for one in engine.admit(Candidate(url, Source.INDEX_FOLLOW) for url in urls)]
 
 
 @pytest.fixture
