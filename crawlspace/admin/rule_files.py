@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 from hashlib import blake2b
@@ -151,41 +151,21 @@ class EditedRules(NamedTuple):
         return message.replace(str(self.folder), str(self.original)).replace(str(self.folder.parent), str(self.original.parent))
 
 
-@contextmanager
 def edited_rules(
     folder: Path, settings: Mapping[str, object], file: RuleFile | None = None, data: bytes | None = None
-) -> Iterator[EditedRules]:
-    """Make a temporary folder in which one file of a collection has other content, or is missing (None); the others are links.
-
-    Raises ConfigError.
-    """
-    own = dict(settings)
-    try:
-        with TemporaryDirectory(prefix="crawlspace-rules-") as base:
-            copy = Path(base) / folder.name
-            copy.mkdir()
-            shared = Path(str(settings["CRAWLSPACE_COLLECTIONS_DIR"])) / GLOBAL_RULES
-            for entry in (*folder.iterdir(), *([shared] if is_there(shared) else [])):
-                if file is None or entry != file.path:
-                    (copy / entry.name if entry != shared else Path(base) / entry.name).symlink_to(real_path(entry))
-            own["CRAWLSPACE_COLLECTIONS_DIR"] = base
-            if file is not None and data is not None:
-                there = Path(base, f"{folder.name}.global") if file.is_shared else copy
-                there.mkdir(exist_ok=True)
-                (there / file.path.name).write_bytes(data)
-                if file.is_shared:
-                    own["CRAWLSPACE_GLOBAL_RULES"] = str(there / file.path.name)
-            elif file is not None and file.is_shared:
-                own["CRAWLSPACE_GLOBAL_RULES"] = None
-            yield EditedRules(copy, own, folder)
-    except OSError as error:
-        raise ConfigError(f"a temporary folder for the edited rules cannot be made: {error.strerror or error}") from error
+) -> AbstractContextManager[EditedRules]:
+    """As `with_files`, where one file of a collection has other content, or is missing (None)."""
+    return with_files(folder, settings, {} if file is None else {file.name: data})
 
 
 @contextmanager
 def with_files(folder: Path, settings: Mapping[str, object], files: Mapping[str, bytes | None]) -> Iterator[EditedRules]:
-    """As `edited_rules`, with several files by name; None: it is missing. All others are links. Raises ConfigError."""
+    """Make a temporary folder in which some files of a collection have other content, or are missing (None); the others are links.
+
+    `global.rules` stands for the file of the global rules, wherever it is. Raises ConfigError.
+    """
     own = dict(settings)
+    path = global_rules_file(folder, settings)
     try:
         with TemporaryDirectory(prefix="crawlspace-rules-") as base:
             copy = Path(base) / folder.name
@@ -194,16 +174,20 @@ def with_files(folder: Path, settings: Mapping[str, object], files: Mapping[str,
                 if entry.name not in files:
                     (copy / entry.name).symlink_to(real_path(entry))
             for name, data in files.items():
-                if data is not None:
+                if data is not None and name != GLOBAL_RULES:
                     (copy / name).write_bytes(data)
-            if GLOBAL_RULES in files:
-                own["CRAWLSPACE_GLOBAL_RULES"] = None
-            elif (path := global_rules_file(folder, settings)) is not None:
-                own["CRAWLSPACE_GLOBAL_RULES"] = str(path.absolute())
             own["CRAWLSPACE_COLLECTIONS_DIR"] = base
+            own["CRAWLSPACE_GLOBAL_RULES"] = None if path is None else str(path.absolute())
+            if GLOBAL_RULES in files:
+                data, there = files[GLOBAL_RULES], Path(base, f"{folder.name}.global")
+                edited = there / (GLOBAL_RULES if path is None else path.name)
+                own["CRAWLSPACE_GLOBAL_RULES"] = None if data is None else str(edited)
+                if data is not None:
+                    there.mkdir()
+                    edited.write_bytes(data)
             yield EditedRules(copy, own, folder)
     except OSError as error:
-        raise ConfigError(f"a temporary folder for these rules cannot be made: {error.strerror or error}") from error
+        raise ConfigError(f"a temporary folder for the edited rules cannot be made: {error.strerror or error}") from error
 
 
 def lint_edited(edited: EditedRules, defaults: Mapping[str, object]) -> list[Finding]:
