@@ -23,6 +23,7 @@ from crawlspace.runtime.access.middleware import SiteAccessMiddleware
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from crawlspace.runtime.http.errors import LoggedOutError, NotSent
 from crawlspace.status import Status
+from crawlspace.urls import join
 from tests.histories.reading import body_of, headers_of
 from tests.histories.web import Answer, Login, Page, Site, Web, host_of, path_of
 
@@ -84,7 +85,7 @@ class LoggingIn:
             logins,
             log_in=lambda access: LogIn(access, self._send, logins.places(access)).session(),
             download=self._download,
-            starts=lambda access: [url for url in starts if logins.is_of(url, access)],
+            unknown=lambda access, url: [one for one in (*starts, join(url, "/")) if logins.is_of(one, access)],
             sleep=self._wait,
         )
         self._clock = clock

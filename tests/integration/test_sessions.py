@@ -19,7 +19,7 @@ from tests.integration.stored import FAST, collection, indexed, statuses
 from tests.integration.workers import MakeTeam
 from tests.quick import some
 from tests.servers import another_client
-from tests.sites import Route, Server, Site, binary, hang, page, redirect, serve, slow, status, text
+from tests.sites import Answer, Route, Server, Site, binary, hang, page, redirect, serve, slow, status, text
 
 PAGES = 60
 FORM = {"type": "form", "fields": {"user": USER, "password": "env:WIKI_PASSWORD"}}
@@ -236,6 +236,27 @@ def test_a_page_that_is_not_for_this_user_costs_few_log_ins(project: MakeProject
     assert found.pop("/3") == 616
     assert found.pop("/4") in (403, 616)
     assert {code for path, code in found.items() if path != "/login"} == {200}
+
+
+def test_a_first_page_that_is_not_for_this_user_refuses_no_log_in(project: MakeProject) -> None:
+    """The home page of its host shows that the session is alive, where the log-in leads to no page."""
+    door = wiki(3)
+    door.site["/2"] = redirect("/login?next=/2")
+    logs_in = door.site["/login"]
+    assert callable(logs_in)
+
+    def leads_nowhere(request: Request) -> Reply:
+        answer = logs_in(request)
+        assert isinstance(answer, Answer)
+        return text("", headers={"Set-Cookie": answer.headers["Set-Cookie"]}) if answer.code == 302 else answer
+
+    door.site["/login"] = leads_nowhere
+    with serve(door.site) as server:
+        demo = project(collection(server.url("/2"), settings=settings(server)))
+        crawled = demo.crawl("demo")
+    assert "is refused" not in crawled.stderr
+    assert door.logins == 1
+    assert statuses(demo)["/2"] == 616
 
 
 def test_the_log_in_is_tried_by_a_command(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ from crawlspace.runtime.components.requests import (
 )
 from crawlspace.runtime.http.errors import LoggedOutError, NotSent
 from crawlspace.runtime.http.tls import TlsOptions
-from crawlspace.urls import Url, parse
+from crawlspace.urls import Url, join, parse
 
 SITES = 10_000
 MOST_STARTS = 3
@@ -67,11 +67,11 @@ class SiteAccessMiddleware:
         *,
         log_in: Callable[[SiteAccess], Awaitable[LoggedIn]] = _not_in_a_crawl,
         download: Download = _not_in_a_crawl,
-        starts: Callable[[SiteAccess], Iterable[str]] = lambda _: (),
+        unknown: Callable[[SiteAccess, str], Iterable[str]] = lambda *_: (),
         is_stopping: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`download` sends a request through all middlewares; `starts` returns start URLs of an entry."""
+        """`download` sends a request through all middlewares; `unknown` is that of `SessionCheck`."""
         self._logins = logins
         self._is_stopping = is_stopping
         self._digests: Recent[str, DigestLogin] = Recent(SITES)
@@ -79,7 +79,7 @@ class SiteAccessMiddleware:
         """What requests are made once more to answer, by site and what they are for, and whether they have answered one before."""
         self._signs = {one.pattern: LoggedOut(one.session) for one in logins.accesses if one.session is not None}
         self._renewal = Renewal(logins, log_in, is_stopping=is_stopping, sleep=sleep)
-        self._check = SessionCheck(logins.sessions, self._signs, download, starts)
+        self._check = SessionCheck(logins.sessions, self._signs, download, unknown)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -108,11 +108,13 @@ class SiteAccessMiddleware:
                 return False
             return not collection.robots_obey or session.robots.check(url.text, site=url.site) is RobotsVerdict.ALLOWED
 
-        def starts(access: SiteAccess) -> Iterable[str]:
-            urls = (start.url for start in collection.start_urls)
-            return islice((url.text for url in urls if may_start(url, access)), MOST_STARTS)
+        def unknown(access: SiteAccess, of_url: str) -> Iterable[str]:
+            yield from islice((start.url.text for start in collection.start_urls if may_start(start.url, access)), MOST_STARTS)
+            home = parse(join(of_url, "/"))
+            if may_start(home, access):
+                yield home.text
 
-        return cls(logins, log_in=log_in, download=download, starts=starts, is_stopping=is_stopping)
+        return cls(logins, log_in=log_in, download=download, unknown=unknown, is_stopping=is_stopping)
 
     def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
         """Set what the request carries; where it needs a session that is not there, it waits for one."""

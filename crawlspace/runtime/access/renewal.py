@@ -125,8 +125,8 @@ class SessionCheck:
     signs: dict[str, LoggedOut]
     """By entry."""
     download: Download
-    starts: Callable[[SiteAccess], Iterable[str]] = lambda _: ()
-    """Returns start URLs of an entry, to be tried where no page is known."""
+    unknown: Callable[[SiteAccess, str], Iterable[str]] = lambda *_: ()
+    """Returns pages of an entry to be tried where none is known, for a URL: start URLs, and the home page of its site."""
     _locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     _checked: dict[str, _Checked] = field(default_factory=dict)
 
@@ -144,7 +144,7 @@ class SessionCheck:
             return checked.is_alive
 
     async def _check(self, access: SiteAccess, number: int, url: str) -> bool | None:
-        pages = [page for page in self._pages(access) if page.url != url]
+        pages = [page for page in self._pages(access, url) if page.url != url]
         for page in pages[:_MOST_PAGES]:
             if not page.is_private and not await self._is_private(access, page.url):
                 continue
@@ -160,11 +160,13 @@ class SessionCheck:
                 self.sessions.note_logged_out(access, page.url)
         return None
 
-    def _pages(self, access: SiteAccess) -> list[CheckPage]:
+    def _pages(self, access: SiteAccess, of_url: str) -> list[CheckPage]:
         known = self.sessions.pages_to_check(access)
         urls = {page.url for page in known}
         return known + [
-            CheckPage(url) for url in self.starts(access) if url not in urls and not self.sessions.is_public(access, url)
+            CheckPage(url)
+            for url in dict.fromkeys(self.unknown(access, of_url))
+            if url not in urls and not self.sessions.is_public(access, url)
         ]
 
     async def _is_private(self, access: SiteAccess, url: str) -> bool:
