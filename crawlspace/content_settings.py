@@ -33,7 +33,7 @@ class ContentSection(Section, frozen=True):
     is taken."""
     CRAWLSPACE_MAIN_CONTENT: Literal["all", "main"] = "all"
     """What the text of a page is taken from: all of it, or its [main content](collections.md#main-content), without navigation,
-    header and footer. `"main"` needs trafilatura: `pip install "crawlspace[article]"`."""
+    header and footer. `"main"` needs trafilatura, the [extra](install.md#extras) `article`."""
     CRAWLSPACE_BOILERPLATE: Literal["", "site"] = ""
     """`"site"`: blocks on more than half of a site's pages are [left out](collections.md#boilerplate) of their text."""
     CRAWLSPACE_MARKDOWN: bool = False

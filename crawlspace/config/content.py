@@ -175,7 +175,7 @@ def _is_main(content: str) -> bool:
     if content == "main" and not has_trafilatura():
         raise SettingError(
             'CRAWLSPACE_MAIN_CONTENT is "main", and trafilatura, which finds the content of pages that do not mark it, is not installed:'
-            " pip install 'crawlspace[article]', or trafilatura itself"
+            " install the extra `article`, or trafilatura itself (docs/install.md)"
         )
     return content == "main"
 
