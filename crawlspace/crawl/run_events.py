@@ -82,7 +82,7 @@ class RunEvents:
         self, folder: Path, name: str, *, run: int, store: EventStore, clock: Clock, part_bytes: int = PART_BYTES
     ) -> None:
         self._folder, self._store, self._clock = folder, store, clock
-        self._path, self._run, self._part_bytes = folder / name, run, part_bytes
+        self._path, self.run, self._part_bytes = folder / name, run, part_bytes
         self._part, self._end = 1, SIZE
         self._noted = SIZE
         """Where the events of the last call begin."""
@@ -160,7 +160,7 @@ class RunEvents:
         """Return the descriptor of a new file with its header. Raises OSError, also if there is one already: it is of another process."""
         opened = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         try:
-            _write(opened, _HEADER.pack(_MAGIC, _VERSION, self._run, int(self._clock.now()) & _UNKNOWN, part))
+            _write(opened, _HEADER.pack(_MAGIC, _VERSION, self.run, int(self._clock.now()) & _UNKNOWN, part))
         except OSError:
             os.close(opened)
             self._path.unlink()

@@ -158,7 +158,7 @@ def open_engine(
     check_start_urls(collection.start_urls, space)
     if failed := list(failed_tests(collection.rule_tests, space)):
         raise RuleFileError(failed)
-    keep_rules(collection, now=int(clock.now()))
+    keep_rules(collection, now=int(clock.now()), run=0 if events is None else events.run)
     global_space = build_global_space(collection)
     rules = hash_of(collection, space)
     begin_run(store, collection, clock, rules_changed=applied_rules(store) not in (None, rules))

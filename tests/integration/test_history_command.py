@@ -65,7 +65,7 @@ def test_rules_are_kept_once_and_without_settings_and_large_files(crawled: tuple
     demo.write({"demo/crawl.rules": "#" * (MOST_BYTES + 1) + "\nallow domain 127.0.0.1\n"})
     demo.crawl("demo")
     assert kept_rules(demo.data / "demo")[-1].incomplete == ["crawl.rules"]
-    (demo.data / "demo" / FOLDER / "0000000001.json.gz").write_bytes(b"damaged")
+    (demo.data / "demo" / FOLDER / "0000000001-000001.json.gz").write_bytes(b"damaged")
     assert "forgotten (404)" in demo.scrapy("history", "demo", url).succeeded().stdout
 
 

@@ -1,6 +1,6 @@
 """The rule files that were in force from each start on, kept as text: which rules decided about a URL in the past.
 
-A start with other rule files than the start before it writes one file: `rules-in-force/SECONDS.json.gz` in the data folder of the collection.
+A start with other rule files than the start before it writes one file: `rules-in-force/SECONDS-RUN.json.gz` in the data folder of the collection.
 Of settings.py, which may have passwords, and of files that are large, a digest is kept alone.
 """
 
@@ -40,6 +40,8 @@ class RulesInForce(msgspec.Struct, frozen=True):
     """Of all files that were there, settings.py included."""
     texts: dict[str, bytes]
     """Of those whose text is kept."""
+    run: int = 0
+    """The number of the run that began then; 0 where runs are not kept."""
 
     @property
     def incomplete(self) -> list[str]:
@@ -47,7 +49,7 @@ class RulesInForce(msgspec.Struct, frozen=True):
         return sorted(self.digests.keys() - self.texts.keys() - {SETTINGS})
 
 
-def present_rules(collection: Collection, *, since: int) -> RulesInForce:
+def present_rules(collection: Collection, *, since: int, run: int = 0) -> RulesInForce:
     """Return the rule files of a collection as they are on disk now. Raises OSError."""
     digests, texts = {}, {}
     for name, path in _files(collection):
@@ -56,20 +58,20 @@ def present_rules(collection: Collection, *, since: int) -> RulesInForce:
             digests[name] = blake2b(data, digest_size=16).hexdigest()
             if name != SETTINGS and len(data) <= MOST_BYTES:
                 texts[name] = data
-    return RulesInForce(since, digests, texts)
+    return RulesInForce(since, digests, texts, run)
 
 
-def keep_rules(collection: Collection, *, now: int) -> None:
+def keep_rules(collection: Collection, *, now: int, run: int) -> None:
     """Keep the rule files if they are others than at the last start. A failure is logged: the crawl does not need them."""
     folder = collection.data_folder / FOLDER
     try:
-        present = present_rules(collection, since=now)
+        present = present_rules(collection, since=now, run=run)
         kept = _kept_files(folder)
         newest = _read(kept[-1]) if kept else None
         if newest is not None and newest.digests == present.digests:
             return
         private_files.make_folder(folder)
-        private_files.replace_file(folder / f"{now:010}{_ENDING}", gzip.compress(msgspec.json.encode(present), mtime=0))
+        private_files.replace_file(folder / f"{now:010}-{run:06}{_ENDING}", gzip.compress(msgspec.json.encode(present), mtime=0))
         for path in kept[: len(kept) + 1 - MOST_KEPT]:
             path.unlink(missing_ok=True)
     except OSError as error:
@@ -81,9 +83,9 @@ def kept_rules(data_folder: Path) -> list[RulesInForce]:
     return [found for path in _kept_files(data_folder / FOLDER) if (found := _read(path)) is not None]
 
 
-def in_force_at(kept: Sequence[RulesInForce], at: float) -> RulesInForce | None:
-    """Return the version that was in force at a time; None before the first one."""
-    return next((one for one in reversed(kept) if one.since <= at), None)
+def in_force_at(kept: Sequence[RulesInForce], at: float, *, run: int | None = None) -> RulesInForce | None:
+    """Return the version that was in force at a time, or in a run, where that is known; None before the first one."""
+    return next((one for one in reversed(kept) if (one.run <= run if run and one.run else one.since <= at)), None)
 
 
 def _files(collection: Collection) -> Iterator[tuple[str, Path]]:

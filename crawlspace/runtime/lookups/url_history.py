@@ -94,31 +94,32 @@ def url_history(paths: CollectionPaths, collection: Collection, store: Store | N
     state = None if store is None else find_url(store, url, collection.url_folding)
     rules = _Rules(paths, collection, url)
     key = url_key(collection.url_folding.fold(url).text) if state is None else state.key
-    events = [] if store is None else sorted(_events(paths, store, key, state), key=lambda one: one[0])
-    found = [PastEvent(at, what, status, in_index, rules.at(at)) for at, what, status, in_index in events]
+    events = [] if store is None else sorted(_events(paths, store, key, state), key=lambda one: one[:2])
+    found = [PastEvent(at, what, status, in_index, rules.at(at, run)) for at, run, what, status, in_index in events]
     present = PastDecision(0, rules.decide(collection), other_settings=False)
     return UrlHistory(printable(url.text if state is None else state.url, most=MESSAGE), found, state, present)
 
 
-_Event = tuple[int, str, int | None, bool | None]
+_Event = tuple[int, int, str, int | None, bool | None]
+"""Time, number of the run or 0, what, status, and whether the document is in the index."""
 
 
 def _events(paths: CollectionPaths, store: Store, key: int, state: UrlState | None) -> Iterator[_Event]:
     """Yield the events of the runs that are kept, and the fetches before them. Raises RunFileError."""
     folder = paths.state_file.parent / EVENTS_FOLDER
-    found: list[RunEvent] = []
+    found: list[tuple[int, RunEvent]] = []
     try:
         for record in run_records(store):
             for path in parts_of(folder / file_of(record)):
-                found += events_of(path, key)
+                found += [(record.run, event) for event in events_of(path, key)]
     except OSError as error:
         raise RunFileError(f"the events of runs cannot be read in {folder}: {error.strerror or error}") from error
-    first = min((event.at for event in found), default=None)
-    for event in found:
-        yield event.at, _sentence(event), event.status_after, event.in_index_after
+    first = min((event.at for _, event in found), default=None)
+    for run, event in found:
+        yield event.at, run, _sentence(event), event.status_after, event.in_index_after
     for fetch in [] if state is None else fetches(state):
         if first is None or fetch.at < first:
-            yield fetch.at, _fetched(fetch.status, fetch.change), fetch.status, None
+            yield fetch.at, 0, _fetched(fetch.status, fetch.change), fetch.status, None
 
 
 def _sentence(event: RunEvent) -> str:
@@ -146,16 +147,17 @@ class _Rules:
         self._paths, self._collection, self._url = paths, collection, url
         self._kept = kept_rules(paths.state_file.parent)
         self._settings = present_rules(collection, since=0).digests.get(SETTINGS)
-        self._decisions: dict[int, PastDecision] = {}
+        self._decisions: dict[tuple[int, int], PastDecision] = {}
 
-    def at(self, time: float) -> PastDecision | None:
-        """Return the decision by the rules in force at a time; None where these are not known."""
-        kept = in_force_at(self._kept, time)
+    def at(self, time: float, run: int) -> PastDecision | None:
+        """Return the decision by the rules in force at a time and in a run; None where these are not known."""
+        kept = in_force_at(self._kept, time, run=run)
         if kept is None:
             return None
-        if kept.since not in self._decisions:
-            self._decisions[kept.since] = self._decided(kept)
-        return self._decisions[kept.since]
+        version = kept.since, kept.run
+        if version not in self._decisions:
+            self._decisions[version] = self._decided(kept)
+        return self._decisions[version]
 
     def decide(self, collection: Collection) -> Decision:
         return build_space(collection).decide(self._url.text)[1]
