@@ -17,6 +17,9 @@ Words = Annotated[tuple[str, ...], Meta(extra={"separators": ", |"})]
 Listed = Annotated[tuple[str, ...], Meta(extra={"separators": ","})]
 """A list, or text with commas; what it holds may have blanks."""
 Count = Annotated[int, Meta(ge=1)]
+MOST_PROCESSES = 32
+Processes = Annotated[int, Meta(ge=1, le=MOST_PROCESSES)]
+"""Processes of one crawl."""
 Whole = Annotated[int, Meta(ge=0)]
 
 

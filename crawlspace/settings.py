@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field, structs
 
 from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings, SitemapSection
-from crawlspace.setting_types import Count, Listed, Section, Whole, Words, seconds
+from crawlspace.setting_types import Count, Listed, Processes, Section, Whole, Words, seconds
 
 
 def in_project(folder: str) -> str:
@@ -299,6 +299,9 @@ class FinishSection(Section, frozen=True):
 class RunsSection(Section, frozen=True):
     """Runs."""
 
+    CRAWLSPACE_PROCESSES: Processes = 1
+    """Processes of a crawl, with the one that fetches and records: the others [read pages](commands.md#several-processors).
+    `scrapy crawl --processes` sets it."""
     CRAWLSPACE_RUNS_KEPT: Whole = 30
     """Runs of which the summary and the numbers over time are kept in the store, and what became of each URL in files, in the
     folder `runs` of the collection's data, 256 MB a run and process at most. 0: no files are written, and of the present run only the numbers are kept."""

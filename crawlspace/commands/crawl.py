@@ -35,11 +35,13 @@ from crawlspace.runtime.components.logformat import JSON, LogFileWatch, log_as_j
 from crawlspace.runtime.components.setting_kinds import faults, refuse_unreadable
 from crawlspace.runtime.session.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
 from crawlspace.runtime.session.summary import RunReport, run_finish_command, summary
+from crawlspace.setting_types import MOST_PROCESSES
 from crawlspace.settings import MonitoringSettings
 from crawlspace.text import escaped, printable
 
 logger = logging.getLogger(__name__)
 
+PROCESSES = "CRAWLSPACE_PROCESSES"
 PLACEHOLDER = "%(name)s"
 """Placeholder for the name of the collection in the name of an export."""
 
@@ -72,6 +74,12 @@ class Command(ScrapyCrawl):
         super().add_options(parser)
         parser.add_argument("--all", action="store_true", help="crawl all collections, one after the other")
         parser.add_argument(
+            "--processes",
+            type=int,
+            metavar="N",
+            help=f"crawl with N processes, from 1 to {MOST_PROCESSES} (sets CRAWLSPACE_PROCESSES); 2 use two processors",
+        )
+        parser.add_argument(
             "--summary", metavar="FILE", help="write how the crawl ended to FILE, as JSON; a line for each collection"
         )
 
@@ -88,6 +96,7 @@ class Command(ScrapyCrawl):
         assert self.settings is not None
         with _errors_as_sentences():
             refuse_without_collections(self.settings)
+            _set_processes(self.settings, opts.processes)
             names = _names(args, self.settings, is_all=opts.all)
             if self._summary_file is not None:
                 _make_empty(self._summary_file)
@@ -215,6 +224,15 @@ def _errors_as_sentences() -> Iterator[None]:
         sys.exit(error.exit_status)
 
 
+def _set_processes(settings: BaseSettings, number: int | None) -> None:
+    """Set the number of processes that the command line names. Raises UsageError."""
+    if number is None:
+        return
+    if not 1 <= number <= MOST_PROCESSES:
+        raise UsageError(f"--processes is {number}; write a number from 1 to {MOST_PROCESSES}")
+    settings.set(PROCESSES, number, priority="cmdline")
+
+
 def _names(args: Sequence[str], settings: BaseSettings, *, is_all: bool) -> list[str]:
     """Return the collections to crawl. Raises UsageError."""
     unknown = [arg for arg in args if arg.startswith("-")]
@@ -269,6 +287,7 @@ def _options(opts: argparse.Namespace, arguments: Sequence[str]) -> list[str]:
         ("-O", opts.overwrite_output or ()),
         ("-L", [opts.loglevel] if opts.loglevel else ()),
         ("--logfile", [opts.logfile] if opts.logfile else ()),
+        ("--processes", [str(opts.processes)] if opts.processes is not None else ()),
     ]
     return [word for option, values in given for value in values for word in (option, value)] + ["--nolog"] * opts.nolog
 

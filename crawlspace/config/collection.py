@@ -166,6 +166,8 @@ class Collection:
     giving_up: GivingUp
     metadata_along_links: bool
     on_finish: FinishCommand | None
+    processes: int
+    """Those of a crawl, with the one that fetches and records."""
     runs_kept: int
     """Runs of which the history is kept."""
     monitoring: MonitoringSettings
@@ -295,7 +297,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         read(RequestsSection, settings),
     )
     of_scrapy, rules_xml = read(OfScrapySection, settings), read(RulesXmlSection, settings)
-    refresh, throttle = read_refresh(settings), read(ThrottleSettings, settings)
+    refresh, throttle, runs = read_refresh(settings), read(ThrottleSettings, settings), read(RunsSection, settings)
     sinks = sinks_of(settings, collection=folder.name, data_folder=data_folder)
     check_options(sinks)
     return Collection(
@@ -353,7 +355,8 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         ),
         metadata_along_links=rules_xml.CRAWLSPACE_METADATA_ALONG_LINKS,
         on_finish=read_on_finish(settings),
-        runs_kept=read(RunsSection, settings).CRAWLSPACE_RUNS_KEPT,
+        processes=runs.CRAWLSPACE_PROCESSES,
+        runs_kept=runs.CRAWLSPACE_RUNS_KEPT,
         monitoring=read_monitoring(settings),
         seal=Seal(life.CRAWLSPACE_SESSION_KEY, is_shared=bool(life.CRAWLSPACE_STORE_URL)),
         store_url=read_store_url(life.CRAWLSPACE_STORE_URL, share_address_delay=of_sites.CRAWLSPACE_SHARE_ADDRESS_DELAY),

@@ -14,9 +14,10 @@ from msgspec import structs
 from crawlspace.config.sentences import read
 from crawlspace.content.documents.converters import FILE, command_words, is_server
 from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
-from crawlspace.content.links import ANY, LinkAttributes
+from crawlspace.content.links import ANY
 from crawlspace.content.metadata import MetaFields
 from crawlspace.content.page import EXTRACTION, has_trafilatura
+from crawlspace.content.page_reader import PageReader
 from crawlspace.content.sitemaps import SitemapLimits
 from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings, SitemapSection
 from crawlspace.document import field_fault
@@ -68,9 +69,9 @@ class ContentSettings:
     """The distance between the simhashes of near duplicates; 0: there are none."""
     obey_meta_robots: bool
 
-    @property
-    def link_attributes(self) -> LinkAttributes:
-        return LinkAttributes(self.link_pairs)
+    def page_reader(self, agent_names: tuple[str, ...] = ()) -> PageReader:
+        """Return the reader of a collection's pages. `agent_names`: names of meta elements to obey besides `robots`."""
+        return PageReader(self.link_tags, self.link_pairs, self.max_links, agent_names, self.exclusion_marks, self.meta_fields)
 
     @property
     def extraction(self) -> tuple[int, list[str]]:

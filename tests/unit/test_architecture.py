@@ -23,6 +23,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "decision",
             "document",
             "errors",
+            "framing",
             "model",
             "outcome",
             "parsing",

@@ -1,4 +1,4 @@
-"""The messages to and from a process that reads files and sitemaps, and applies extraction rules to pages (see `framing`)."""
+"""The messages to and from a process that reads pages, files and sitemaps, and applies extraction rules to pages (see `framing`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from msgspec import Struct, msgpack
 
 from crawlspace.content.documents.contents import FileContents, FileLimits
 from crawlspace.content.extraction_rules import Extracted, ExtractionRules
+from crawlspace.content.page import Page
+from crawlspace.content.page_reader import PageReader
 from crawlspace.content.sitemaps import SitemapContents, SitemapLimits
 
 HELLO = b"\1"
@@ -50,6 +52,24 @@ class ExtractionJob(Struct, frozen=True, tag="page"):
     timeout_s: float = 30.0
 
 
+class HtmlJob(Struct, frozen=True, tag="html"):
+    """A page to read. Jobs are sent without waiting for the answers of those before."""
+
+    body: bytes
+    url: str
+    mime: str
+    charset: str | None
+    """That of the Content-Type header."""
+    reader: PageReader
+    timeout_s: float = 30.0
+
+
+class HtmlAnswer(Struct, frozen=True):
+    """The page of a job; None where it could not be read, or cannot be sent."""
+
+    page: Page | None
+
+
 class SitemapJob(Struct, frozen=True, tag="sitemap"):
     """A sitemap or feed to read, by its path or its bytes."""
 
@@ -61,10 +81,11 @@ class SitemapJob(Struct, frozen=True, tag="sitemap"):
     timeout_s: float = 30.0
 
 
-Job = FileJob | ExtractionJob | SitemapJob
+Job = FileJob | ExtractionJob | SitemapJob | HtmlJob
 _JOBS: msgpack.Decoder[Job] = msgpack.Decoder(Job)
 _CONTENTS = msgpack.Decoder(FileContents)
 _EXTRACTED = msgpack.Decoder(Extracted)
+_PAGE = msgpack.Decoder(HtmlAnswer)
 _SITEMAP = msgpack.Decoder(SitemapContents)
 
 
@@ -81,6 +102,11 @@ def contents_of(body: bytes) -> FileContents:
 def extracted_of(body: bytes) -> Extracted:
     """Return what was extracted, from an answer. Raises msgspec.DecodeError for anything else."""
     return _EXTRACTED.decode(body)
+
+
+def answered_page(body: bytes | memoryview) -> Page | None:
+    """Return the page in an answer; None without one. Raises msgspec.DecodeError for anything else."""
+    return _PAGE.decode(body).page
 
 
 def sitemap_of(body: bytes) -> SitemapContents:

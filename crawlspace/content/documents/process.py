@@ -1,4 +1,4 @@
-"""A process that reads files, or applies extraction rules to pages, one after the other: `python -m crawlspace.content.documents.process`.
+"""A process that reads pages and files, or applies extraction rules to pages, one after the other: `python -m crawlspace.content.documents.process`.
 
 Its crawl may kill it at any time. It communicates by a socket that it inherits (its number is the first argument), and limits itself: memory and processor time by the system,
 and an alarm in case the crawl has ended. The processes of a converter inherit the limits.
@@ -22,13 +22,13 @@ from typing import BinaryIO
 from crawlspace.content.charset import decode
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
 from crawlspace.content.documents.converters import complete, convert_by_server, is_server, run_command
-from crawlspace.content.documents.framing import framed, received
-from crawlspace.content.documents.jobs import HELLO, ExtractionJob, FileJob, Job, SitemapJob, job_of
+from crawlspace.content.documents.jobs import HELLO, ExtractionJob, FileJob, HtmlAnswer, HtmlJob, Job, SitemapJob, job_of
 from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
 from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.html import extract
 from crawlspace.content.sitemaps import SitemapContents, read_sitemap
+from crawlspace.framing import framed, received
 
 _BASE = re.compile("<base[^a-z]", re.IGNORECASE)
 GRACE_S = 5
@@ -44,20 +44,39 @@ def main(descriptor: int, memory_bytes: int, niceness: int) -> None:
         while body := received(channel):
             job = job_of(body)
             limit_time(job.timeout_s)
-            channel.sendall(framed(answer(job)))
+            channel.sendall(_framed(answer(job)))
             signal.alarm(0)
 
 
-def answer(job: Job) -> FileContents | Extracted | SitemapContents:
+def _framed(answered: FileContents | Extracted | SitemapContents | HtmlAnswer) -> bytes:
+    """Return an answer with its length; a page with half of a surrogate pair cannot be sent."""
+    try:
+        return framed(answered)
+    except UnicodeEncodeError:
+        if isinstance(answered, HtmlAnswer):
+            return framed(HtmlAnswer(None))
+        raise
+
+
+def answer(job: Job) -> FileContents | Extracted | SitemapContents | HtmlAnswer:
     """Return the contents of the file or sitemap of a job, or what its rules take from its page."""
     if isinstance(job, ExtractionJob):
         return _extracted(job)
     if isinstance(job, SitemapJob):
         return _entries(job)
+    if isinstance(job, HtmlJob):
+        return _page(job)
     if job.converter:
         return _converted(job)
     with _opened(job) as file:
         return read_file(file, job.declared, job.limits)
+
+
+def _page(job: HtmlJob) -> HtmlAnswer:
+    try:
+        return HtmlAnswer(job.reader.read(job.body, url=job.url, mime=job.mime, charset=job.charset))
+    except MemoryError:
+        return HtmlAnswer(None)
 
 
 def _entries(job: SitemapJob) -> SitemapContents:

@@ -17,6 +17,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from crawlspace.config.access import SessionLogin
+from crawlspace.content.charset import charset_parameter
 from crawlspace.content.links import with_queries_in
 from crawlspace.content.mime import HTML_TYPES
 from crawlspace.content.page import Page
@@ -24,7 +25,6 @@ from crawlspace.crawl.rendering import Rendering
 from crawlspace.decision import Render
 from crawlspace.runtime.components.archived_responses import with_dom
 from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, STATE
-from crawlspace.runtime.components.responses import PageReader
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.errors import NotRenderedError, NotSent
@@ -46,7 +46,7 @@ class RenderingMiddleware:
         self._session = session
         self._rendering = rendering
         self._browser = browser
-        self._reader = PageReader.of(content)
+        self._reader = content.page_reader()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -87,7 +87,9 @@ class RenderingMiddleware:
         return decision.admitted and mime in HTML_TYPES
 
     def _read(self, response: Response, url: str) -> Page:
-        return self._reader.read(response, mime="text/html", declared=declared_type(response.headers), url=url)
+        declared = declared_type(response.headers)
+        charset = None if declared is None else charset_parameter(declared)
+        return self._reader.read(response.body, url=url, mime="text/html", charset=charset)
 
     async def _rendered(self, request: Request, response: Response, plain: Page, decide: RenderDecision) -> Response:
         url = request.meta[STATE].url

@@ -31,7 +31,7 @@ from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.middlewares import Decompression, beginning_of
 from crawlspace.runtime.components.requests import CUT, page_request
-from crawlspace.runtime.components.responses import PageReader, Responses
+from crawlspace.runtime.components.responses import Responses
 from crawlspace.runtime.components.scrapy_internals import wake
 from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.runtime.http.headers import declared_type, header_values
@@ -162,7 +162,8 @@ def _archived_html(known: Archived, archive: ArchiveReader) -> Response | None:
 def _page_of(response: Response, content: ContentSettings, url: str) -> Page:
     declared = declared_type(response.headers)
     mime = sniff(declared, response.body[:SNIFFED_BYTES])
-    return PageReader.of(content).read(response, mime=mime if mime in HTML_TYPES else "text/html", declared=declared, url=url)
+    charset = None if declared is None else charset_parameter(declared)
+    return content.page_reader().read(response.body, url=url, mime=mime if mime in HTML_TYPES else "text/html", charset=charset)
 
 
 def _fetched(response: Response, content: ContentSettings, url: str) -> FetchedHtml:

@@ -1,4 +1,4 @@
-"""Reads files and sitemaps, and applies extraction rules to pages, in other processes before the callback of their response is called.
+"""Reads files and sitemaps, applies extraction rules to pages, and may read pages, in other processes before the callback of their response is called.
 
 Pages are fetched at full rate meanwhile.
 
@@ -9,57 +9,38 @@ that of a large file is on disk, and does not count.
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import MsgspecError
-from msgspec.structs import replace
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.spider import iterate_spider_output
 
-from crawlspace import private_files
 from crawlspace.config.extraction import ExtractionScope
 from crawlspace.content.charset import charset_parameter
-from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
-from crawlspace.content.documents.converters import converter_for, is_server
-from crawlspace.content.documents.framing import LENGTH_BYTES, framed
+from crawlspace.content.documents.contents import FileContents, TextStatus
+from crawlspace.content.documents.converters import converter_for
 from crawlspace.content.documents.jobs import (
-    HELLO,
-    MAX_ANSWER,
     ExtractionJob,
     FileJob,
-    Job,
     SitemapJob,
-    contents_of,
-    extracted_of,
-    sitemap_of,
 )
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES
-from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.mime import HTML_TYPES
-from crawlspace.content.sitemaps import SitemapContents, is_sitemap
+from crawlspace.content.sitemaps import is_sitemap
 from crawlspace.document import essence, is_generic
 from crawlspace.model import UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.requests import CONTENTS, EXTRACTED, FILE, SITEMAP, STATE, site_text
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED, is_closing, wake
-from crawlspace.runtime.http.file_body import SUFFIX, FileBody, files_folder, prefix, remove_left
+from crawlspace.runtime.http.file_body import FileBody, files_folder, remove_left
 from crawlspace.runtime.http.headers import declared_type, header_values
+from crawlspace.runtime.processes.file_processes import MOST_PAGES, FileProcesses
+from crawlspace.runtime.processes.page_reading import PageReading
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
@@ -73,7 +54,8 @@ LOOK_EVERY_S = 0.5
 class FileReading:
     """Reads the files of one crawl."""
 
-    def __init__(self, session: Session, crawler: Crawler) -> None:
+    def __init__(self, session: Session, crawler: Crawler, *, page_processes: int = 0) -> None:
+        """`page_processes`: those that read pages; without any, pages are read by the crawl."""
         self._session = session
         self._crawler = crawler
         self._boilerplate = {site: tuple(learned.blocks) for site, learned in session.boilerplate.items()}
@@ -83,6 +65,7 @@ class FileReading:
         processes = partial(FileProcesses, self._settings.processes, memory_bytes=self._settings.memory_bytes, folder=folder)
         self._processes, self._page_processes = processes(), processes(most=MOST_PAGES, niceness=0)
         """Pages do not wait for files."""
+        self._pages = PageReading(session, crawler, page_processes) if page_processes else None
         rules = session.collection.extraction_rules
         self._scope = ExtractionScope(rules)
         content = session.collection.content
@@ -110,10 +93,13 @@ class FileReading:
             if kind is None or b"Location" in response.headers:
                 if body is not None and body.path is not None:
                     return self._parsed(parse, response, kwargs, body)
+                parse_page = parse if self._pages is None else self._pages.read_first(parse, response, state, declared)
                 job = self._page_job(response, state, declared) if self._extracts else None
                 if job is None:
-                    return parse(response, **kwargs)
-                return self._done_and_parsed(parse, response, kwargs, EXTRACTED, partial(self._page_processes.extract, job), None)
+                    return parse_page(response, **kwargs)
+                return self._done_and_parsed(
+                    parse_page, response, kwargs, EXTRACTED, partial(self._page_processes.extract, job), None
+                )
             self._arrived(response, state, body)
             work = partial(self._read, response, body, kind=kind, declared=declared)
             return self._done_and_parsed(parse, response, kwargs, CONTENTS, work, body)
@@ -122,6 +108,8 @@ class FileReading:
 
     def close(self) -> None:
         """End the processes. The leases of files that still wait are given back, and they are fetched again."""
+        if self._pages is not None:
+            self._pages.close()
         self._processes.close()
         self._page_processes.close()
 
@@ -257,244 +245,3 @@ class FileReading:
 def start_of(response: Response, body: FileBody | None) -> bytes:
     """Return the first bytes of a response, or all of it."""
     return body.start if body is not None and body.path is not None else response.body
-
-
-# --- processes -----------------------------------------------------------------------------------------------------
-
-
-logger = logging.getLogger(__name__)
-
-COMMAND = (sys.executable, "-m", "crawlspace.content.documents.process")
-MOST_FILES = 500
-"""Files that one process reads: what a library leaks ends with it."""
-MOST_PAGES = 20_000
-"""The same for pages, which are read in a thousandth of the time that a process takes to start."""
-NICENESS = 5
-"""Pages have priority over files."""
-START_S = 60.0
-END_S = 10.0
-LAST_WORDS_S = 0.05
-"""A process that closed its socket has ended, or is about to."""
-_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""Environment variables that are passed on; none that may hold secrets, because a file may take over the process that reads it."""
-
-
-class NoProcess(UnreadableFile):
-    """No process can be started."""
-
-
-class FileProcesses:
-    """Reads files in up to `number` processes, which are started when they are needed. `folder`: for the files of converters."""
-
-    def __init__(
-        self,
-        number: int,
-        *,
-        memory_bytes: int,
-        folder: Path,
-        command: Sequence[str] = COMMAND,
-        most: int = MOST_FILES,
-        niceness: int = NICENESS,
-    ) -> None:
-        """`most`: jobs of one process."""
-        self._folder = folder
-        self._most = most
-        self._niceness = niceness
-        self._semaphore = asyncio.Semaphore(number)
-        self._memory_bytes = memory_bytes
-        self._command = command
-        self._idle: list[_Process] = []
-        self._all: set[_Process] = set()
-        self._ending: list[_Process] = []
-        """Processes that were killed and may not have ended yet; waiting for them would block the crawl."""
-        self._folders: set[str] = set()
-        """Those of converters that run."""
-        self._has_warned = False
-
-    async def read(self, job: FileJob) -> FileContents:
-        """Return the contents of a file; those of a file that cannot be read have a status."""
-        async with self._semaphore:
-            try:
-                with self._prepared(job) as prepared:
-                    return await self._answer(prepared, contents_of)
-            except OSError as error:
-                return _unread(job, TextStatus.CRASHED, f"there is no folder for its converter: {error.strerror or error}")
-            except UnreadableFile as error:
-                return _unread(job, error.status, error.detail)
-
-    async def extract(self, job: ExtractionJob) -> Extracted:
-        """Return what extraction rules take from a page; nothing, and why, if that is not possible with this page.
-
-        Raises NoProcess, for then no page could have what the rules take.
-        """
-        async with self._semaphore:
-            try:
-                return await self._answer(job, extracted_of)
-            except NoProcess:
-                raise
-            except UnreadableFile as error:
-                return Extracted(fault=f"{error.status.value} {error.detail}".strip())
-
-    async def read_sitemap(self, job: SitemapJob) -> SitemapContents:
-        """Return what is in a sitemap; nothing, and why, if it cannot be read."""
-        async with self._semaphore:
-            try:
-                return await self._answer(job, sitemap_of)
-            except UnreadableFile as error:
-                return SitemapContents(None, fault=error.status.sentence)
-
-    async def _answer(self, job: Job, decode: Callable[[bytes], T]) -> T:
-        """Return the answer of a process. Raises UnreadableFile if there is none."""
-        try:
-            process = self._idle.pop() if self._idle else self._start()
-        except OSError as error:
-            raise self._not_started(error) from error
-        try:
-            return await self._ask(process, job, decode)
-        finally:
-            if process.is_usable and process.files < self._most:
-                self._idle.append(process)
-            else:
-                self._end(process)
-
-    @contextmanager
-    def _prepared(self, job: FileJob) -> Iterator[FileJob]:
-        """Give a command a folder for its files, and remove it at the end, when the command has been killed too. Raises OSError."""
-        if not job.converter or is_server(job.converter):
-            yield job
-            return
-        private_files.make_folder(self._folder)
-        folder = tempfile.mkdtemp(prefix=prefix(), suffix=SUFFIX, dir=self._folder)
-        self._folders.add(folder)
-        try:
-            yield replace(job, folder=folder)
-        finally:
-            self._remove(folder)
-
-    def _remove(self, folder: str) -> None:
-        self._folders.discard(folder)
-        shutil.rmtree(folder, ignore_errors=True)
-
-    def close(self) -> None:
-        """Kill all processes, and wait until they are gone."""
-        for process in list(self._all):
-            self._end(process)
-        self._idle.clear()
-        for process in self._ending:
-            process.is_gone(within_s=END_S)
-        for folder in list(self._folders):  # tasks that wait for them may not be continued any more
-            self._remove(folder)
-
-    async def _ask(self, process: _Process, job: Job, decode: Callable[[bytes], T]) -> T:
-        try:
-            await asyncio.wait_for(process.begin(), START_S)
-        except (OSError, EOFError, TimeoutError) as error:
-            raise self._not_started(error) from error
-        try:
-            return await asyncio.wait_for(process.run(job, decode), job.timeout_s)
-        except TimeoutError:
-            raise UnreadableFile(TextStatus.TIMED_OUT, f"after {job.timeout_s:g} s") from None
-        except (OSError, EOFError, MsgspecError):
-            raise UnreadableFile(TextStatus.CRASHED, process.how_it_ended()) from None
-
-    def _start(self) -> _Process:
-        self._ending = [one for one in self._ending if not one.is_gone()]
-        process = _Process(self._command, self._memory_bytes, self._niceness)
-        self._all.add(process)
-        return process
-
-    def _end(self, process: _Process) -> None:
-        if process in self._all:
-            self._all.remove(process)
-            self._ending.append(process)
-            process.kill()
-
-    def _not_started(self, error: Exception) -> NoProcess:
-        if not self._has_warned:
-            self._has_warned = True
-            logger.error(
-                "no process that reads files can be started (%s): files are found by their name only, and pages that extraction rules or"
-                " main content are for fail (699), and keep the documents that they have",
-                error,
-            )
-        return NoProcess(TextStatus.CRASHED, "the process that reads files could not be started")
-
-
-class _Process:
-    """One process and its socket."""
-
-    def __init__(self, command: Sequence[str], memory_bytes: int, niceness: int) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs, ExitStack() as unless_started:
-            unless_started.callback(ours.close)
-            self._process = subprocess.Popen(  # noqa: S603 - this Python
-                [*command, str(theirs.fileno()), str(memory_bytes), str(niceness)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env=_environment(),
-                start_new_session=True,  # so that what a converter starts can be killed with it
-            )
-            unless_started.pop_all()
-        ours.settimeout(0)
-        self._socket = ours
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self.files = 0
-        self.is_usable = False
-        """It has answered all requests."""
-
-    async def begin(self) -> None:
-        """Wait until the process is ready; at once, if it has read a file before."""
-        if self._streams is None:
-            self._streams = await asyncio.open_unix_connection(sock=self._socket)
-            if await self._streams[0].readexactly(len(HELLO)) != HELLO:
-                raise EOFError
-
-    async def run(self, job: Job, decode: Callable[[bytes], T]) -> T:
-        """Return the answer. Raises OSError, EOFError or MsgspecError if there is none."""
-        assert self._streams is not None
-        reader, writer = self._streams
-        self.is_usable = False
-        self.files += 1
-        writer.write(framed(job))
-        await writer.drain()
-        length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
-        if length > MAX_ANSWER:
-            raise EOFError
-        answer = decode(await reader.readexactly(length))
-        self.is_usable = True
-        return answer
-
-    def how_it_ended(self) -> str:
-        """Return by which signal or with which status the process has ended, if that is known already."""
-        self.is_gone(within_s=LAST_WORDS_S)
-        status = self._process.returncode
-        if status is None:
-            return ""
-        return f"by signal {-status}" if status < 0 else f"with exit status {status}"
-
-    def kill(self) -> None:
-        """End the process and all that it has started."""
-        self.is_usable = False
-        if self._streams is not None:
-            self._streams[1].close()
-        else:
-            self._socket.close()
-        with suppress(ProcessLookupError, PermissionError):  # what it has started may outlive it
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-    def is_gone(self, *, within_s: float = 0.0) -> bool:
-        """Return whether the process has ended, after waiting for that."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(within_s)
-        return self._process.returncode is not None
-
-
-def _unread(job: FileJob, status: TextStatus, detail: str) -> FileContents:
-    return FileContents(job.declared or "", status=status, detail=detail)
-
-
-def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
-    return kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}

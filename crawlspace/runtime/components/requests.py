@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from scrapy import Request
 
+from crawlspace.content.page import Page
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.model import Source, UrlState, priority
 from crawlspace.outcome import Outcome
@@ -39,6 +40,8 @@ EXTRACTED = "crawlspace_extracted"
 """What extraction rules take from a page."""
 SITEMAP = "crawlspace_sitemap"
 """What is in a sitemap."""
+PAGE = "crawlspace_page"
+"""A page that another process has read (`ReadPage`)."""
 CUT = "crawlspace_cut"
 """A flag of a response of whose body only the beginning was taken."""
 EXCHANGE = "crawlspace_exchange"
@@ -65,6 +68,7 @@ _OF_THE_CRAWL = frozenset(
     {
         FILE,
         CONTENTS,
+        PAGE,
         SITEMAP,
         STATE,
         ROBOTS,
@@ -83,6 +87,13 @@ _OF_THE_CRAWL = frozenset(
     }
     | {RESOURCE, PROXIED, CHECK, STALE, NEGOTIATE}
 )
+
+
+class ReadPage(NamedTuple):
+    """A page that another process has read, and the type that it was read as."""
+
+    mime: str
+    page: Page
 
 
 class OfPage(NamedTuple):

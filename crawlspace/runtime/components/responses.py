@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from logging import LoggerAdapter
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from crawlspace.access.digest import schemes
-from crawlspace.config.content import ContentSettings
+from crawlspace.config.collection import Collection
 from crawlspace.config.sites import mode_of
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.dates import http_time
 from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.page import page_of
-from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.extraction_rules import Extracted
 from crawlspace.content.headers import PageHeaders, read_headers
-from crawlspace.content.html import LINK_TAGS, extract
-from crawlspace.content.links import NO_OTHERS, LinkAttributes
-from crawlspace.content.metadata import MetaFields
 from crawlspace.content.mime import HTML_TYPES
 from crawlspace.content.page import Page
+from crawlspace.content.page_reader import PageReader
 from crawlspace.content.robots_directives import NO_LIMITS, names_of
 from crawlspace.content.sitemaps import SitemapContents
-from crawlspace.content.text import extract_text_document
 from crawlspace.crawl.conditional import not_modified
 from crawlspace.crawl.files import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
@@ -48,9 +44,11 @@ from crawlspace.runtime.components.requests import (
     EXCHANGE,
     EXTRACTED,
     FILE,
+    PAGE,
     ROBOTS,
     SITEMAP,
     STATE,
+    ReadPage,
     add_download,
     is_conditional,
     request_id,
@@ -84,47 +82,23 @@ class DocumentSpider(Protocol):
     def document(self, response: Response, page: Page) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PageReader:
-    """Reads the page of a response."""
+class PageReaders:
+    """What is taken from the pages of each site of a collection."""
 
-    link_tags: frozenset[str] = LINK_TAGS
-    max_links: int = 10_000
-    agent_names: tuple[str, ...] = ()
-    link_attributes: LinkAttributes = NO_OTHERS
-    exclusion_marks: Collection[str] = EXCLUSION_MARKS
-    meta_fields: MetaFields = field(default_factory=dict)
+    def __init__(self, collection: Collection) -> None:
+        self._sites = collection.sites
+        self._agent_names = names_of(collection.user_agent)
+        self._usual = collection.content.page_reader(self._agent_names)
 
-    @classmethod
-    def of(cls, content: ContentSettings, *, agent_names: tuple[str, ...] = ()) -> Self:
-        """Return the reader of a collection's pages."""
-        return cls(
-            content.link_tags,
-            content.max_links,
-            agent_names,
-            content.link_attributes,
-            content.exclusion_marks,
-            content.meta_fields,
-        )
+    def agent_names(self, site: str) -> tuple[str, ...]:
+        """Return our names in directives for robots that pages of a site have."""
+        own = self._sites.at(site).user_agent
+        return names_of(own) if own else self._agent_names
 
-    def read(self, response: Response, *, mime: str, declared: str | None, url: str = "") -> Page:
-        """Return the page of a response; `url`: that of its request, where it does not have that yet."""
-        url = url or response.request.url  # type: ignore[union-attr]
-        charset = charset_parameter(declared) if declared is not None else None
-        if mime not in HTML_TYPES:
-            return extract_text_document(response.body, url=url, content_type=mime, charset=charset)
-        return extract(
-            response.body,
-            url=url,
-            charset=charset,
-            max_links=self.max_links,
-            link_tags=self.link_tags,
-            link_attributes=self.link_attributes,
-            agent_names=self.agent_names,
-            exclusion_marks=self.exclusion_marks,
-            meta_fields=self.meta_fields,
-            xhtml=mime != "text/html",
-        )
+    def at(self, site: str) -> PageReader:
+        """Return the reader of the pages of a site."""
+        names = self.agent_names(site)
+        return self._usual if names == self._agent_names else replace(self._usual, agent_names=names)
 
 
 class Responses:
@@ -136,9 +110,8 @@ class Responses:
         self._session = session
         self._space = session.space
         self._spider = spider
-        self._sites = collection.sites
-        self._agent_names = names_of(collection.user_agent)
-        self._reader = PageReader.of(content, agent_names=self._agent_names)
+        self._readers = PageReaders(collection)
+        self._max_links, self._link_tags = content.max_links, content.link_tags
         self._obey_meta_robots = content.obey_meta_robots
         self._soft_errors = collection.soft_errors
         self._misfits: set[str] = set()
@@ -274,10 +247,7 @@ class Responses:
         """Return a page with the fields and the text that extraction rules take from it, and what these leave out."""
         if contents is not None:
             return self._page_of(contents, response), {}
-        reader = self._reader
-        if (names := self._names_at(state.site)) != self._agent_names:
-            reader = replace(reader, agent_names=names)
-        page, cut = reader.read(response, mime=mime, declared=declared), dict[Reason, int]()
+        page, cut = self._read(response, state, mime=mime, declared=declared), dict[Reason, int]()
         if CUT in response.flags:
             page, cut = replace(page, fields={**page.fields, "text_status": "cut"}), {Reason.PAGE_TEXT: 1}
             self._spider.logger.warning(
@@ -323,9 +293,9 @@ class Responses:
             return list(feeds)
         links = page.followed if self._obey_meta_robots else list(page.hrefs)
         links += (feed for feed in feeds if feed not in page.hrefs)
-        if headers.canonical is not None and "link" in self._reader.link_tags:
+        if headers.canonical is not None and "link" in self._link_tags:
             links = [*links, headers.canonical]
-        if headers.refresh is not None and "meta" in self._reader.link_tags:
+        if headers.refresh is not None and "meta" in self._link_tags:
             links = [*links, headers.refresh[1]]
         return links
 
@@ -347,6 +317,15 @@ class Responses:
             return False
         actions = self._session.engine.recheck(state).actions
         return mode_of(parse(state.url), actions, collection.sites) is not Render.NEVER
+
+    def _read(self, response: Response, state: UrlState, *, mime: str, declared: str | None) -> Page:
+        """Return the page as another process has read it, or read it here."""
+        read: ReadPage | None = response.meta.pop(PAGE, None)
+        if read is not None and read.mime == mime:
+            return read.page
+        charset = None if declared is None else charset_parameter(declared)
+        url = response.request.url  # type: ignore[union-attr]
+        return self._readers.at(state.site).read(response.body, url=url, mime=mime, charset=charset)
 
     def _page_of(self, contents: FileContents, response: Response) -> Page:
         disposition = next(iter(header_values(response.headers, "Content-Disposition")), "")
@@ -377,7 +356,7 @@ class Responses:
         headers = self._headers(response, state)
         if STOPPED in response.flags or essence(headers.content_type) not in HTML_TYPES:
             return
-        page = self._reader.read(response, mime=essence(headers.content_type), declared=headers.content_type)
+        page = self._read(response, state, mime=essence(headers.content_type), declared=headers.content_type)
         directives = page.robots & headers.robots if self._obey_meta_robots else NO_LIMITS
         if directives.follow and self._session.engine.recheck(state).follow:
             outcome.links = self._links(page, headers, state)
@@ -397,16 +376,11 @@ class Responses:
         detail = f"it asks for a log-in: {', '.join(map(printable, offered))}" if offered else ""
         return _error(state, status, wait_s=retry_after_of(response, now=self._session.clock.now()), detail=detail)
 
-    def _names_at(self, site: str) -> tuple[str, ...]:
-        """Return our names in directives for robots that pages of a site have."""
-        own = self._sites.at(site).user_agent
-        return names_of(own) if own else self._agent_names
-
     def _headers(self, response: Response, state: UrlState) -> PageHeaders:
         return read_headers(
             partial(header_values, response.headers),
             url=state.url,
-            agent_names=self._names_at(state.site),
+            agent_names=self._readers.agent_names(state.site),
             obey_robots=self._obey_meta_robots,
         )
 
@@ -416,7 +390,7 @@ class Responses:
                 "%s: %s beyond CRAWLSPACE_MAX_LINKS (%d) left out; pages to which nothing else leads are not found",
                 state.url,
                 counted(page.links_left_out, "link"),
-                self._reader.max_links,
+                self._max_links,
             )
         if page.text_left_out and is_file:
             self._spider.logger.warning(

@@ -83,7 +83,7 @@ class FrontierScheduler(BaseScheduler):
     def open(self, spider: Any) -> None:
         self._own: OwnParsing = spider.own
         # One bound method each, not one for every request: Scrapy remembers what it knows of a callback by the object.
-        self._files = FileReading(self._session, self._crawler)
+        self._files = FileReading(self._session, self._crawler, page_processes=self._session.collection.processes - 1)
         parse = self._files.read_first(spider.page_parser())
         self._callbacks = _Callbacks(parse, spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections(lambda: wake(self._crawler))

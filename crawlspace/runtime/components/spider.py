@@ -109,14 +109,15 @@ class FrontierSpider(scrapy.Spider):
             yield fetched
 
     def _parse_alone(self, response: Response) -> Iterator[Any]:
+        from crawlspace.content.charset import charset_parameter
         from crawlspace.content.documents.contents import FileLimits
         from crawlspace.content.documents.kinds import FILE_TYPES, is_html
         from crawlspace.content.documents.page import page_of
         from crawlspace.content.documents.readers import read_file
         from crawlspace.content.mime import SNIFFED_BYTES, sniff
+        from crawlspace.content.page_reader import PageReader
         from crawlspace.document import Document
         from crawlspace.runtime.components.items import split
-        from crawlspace.runtime.components.responses import PageReader
         from crawlspace.runtime.http.headers import declared_type
 
         declared = declared_type(response.headers)
@@ -125,7 +126,8 @@ class FrontierSpider(scrapy.Spider):
             contents = read_file(BytesIO(response.body), declared, FileLimits())
             page = page_of(contents, url=response.url)
         else:
-            page = PageReader().read(response, mime=mime, declared=declared)
+            charset = None if declared is None else charset_parameter(declared)
+            page = PageReader().read(response.body, url=response.request.url, mime=mime, charset=charset)  # type: ignore[union-attr]
         item, parts = split(self.document(response, page), response.url)
         if isinstance(item, Document):
             item.parts = item.parts or parts

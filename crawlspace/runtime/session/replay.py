@@ -24,11 +24,11 @@ from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.content.boilerplate import SiteBlocks
-from crawlspace.content.documents.framing import LENGTH_BYTES, framed
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import RebuiltDocument
 from crawlspace.crawl.startup import build_deletion_limit, build_space, rules_of, use_near_duplicates
 from crawlspace.errors import ConfigError, CrawlspaceError
+from crawlspace.framing import LENGTH_BYTES, framed
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.loader import CollectionLoader, source_hash
 from crawlspace.runtime.session.boilerplate import learn_blocks

@@ -30,10 +30,10 @@ from crawlspace.archive import records
 from crawlspace.archive.reader import ArchiveReader, StoredPage, StoredResponse
 from crawlspace.config.collection import load_collection
 from crawlspace.content.boilerplate import SiteBlocks
-from crawlspace.content.documents.framing import LENGTH_BYTES, framed, received
 from crawlspace.crawl.replay import RebuiltDocument, ReplayEngine
 from crawlspace.crawl.startup import Startup
 from crawlspace.errors import CrawlspaceError
+from crawlspace.framing import LENGTH_BYTES, framed, received
 from crawlspace.index.login_exclusion import checksum_behind_login, is_marked, mark, simhash_behind_login
 from crawlspace.model import UrlState
 from crawlspace.outcome import OutcomeKind

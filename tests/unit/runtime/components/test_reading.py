@@ -23,9 +23,11 @@ from crawlspace.content.documents.jobs import ExtractionJob, FileJob
 from crawlspace.content.extraction_rules import NO_RULES
 from crawlspace.decision import Decision, Reason
 from crawlspace.runtime.components import files as module
-from crawlspace.runtime.components.files import COMMAND, FileProcesses, FileReading, NoProcess
+from crawlspace.runtime.components.files import FileReading
 from crawlspace.runtime.components.requests import CONTENTS, FILE, STATE
 from crawlspace.runtime.http.file_body import FileBody
+from crawlspace.runtime.processes import child
+from crawlspace.runtime.processes.file_processes import COMMAND, FileProcesses, NoProcess
 from tests.memory import folder_in_memory
 from tests.notifications import LONGEST_WAIT_S
 from tests.quick import some
@@ -184,7 +186,7 @@ EXPLODES = FileJob(None, data=xlsx([["a" * 1000] * 20_000]))
 def test_a_bad_file_costs_only_itself(
     monkeypatch: pytest.MonkeyPatch, job: FileJob, memory: int, status: TextStatus | None, detail: str
 ) -> None:
-    monkeypatch.setattr(module, "LAST_WORDS_S", LONGEST_WAIT_S)  # how it ended is waited for, and told as soon as it is known
+    monkeypatch.setattr(child, "LAST_WORDS_S", LONGEST_WAIT_S)  # how it ended is waited for, and told as soon as it is known
     bad, good = read(job, READABLE, memory=memory)
     assert (bad.text, good.text) == ("", "Hello")
     if status is None:  # Python reports it, or the library ends the process
@@ -300,7 +302,7 @@ async def converted(files: Path, fifo: Path, *, then: str, ends: str, timeout_s:
 def test_nothing_is_left_of_a_converter(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: str, ends: str, status: TextStatus | None, detail: str
 ) -> None:
-    monkeypatch.setattr(module, "LAST_WORDS_S", LONGEST_WAIT_S)
+    monkeypatch.setattr(child, "LAST_WORDS_S", LONGEST_WAIT_S)
     files, fifo = tmp_path / "files", tmp_path / "fifo"
     os.mkfifo(fifo)
     for timeout_s in (0.5, 2, 10, 100) if ends == "the time-out" else (LONGEST_WAIT_S,):
