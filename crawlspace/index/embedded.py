@@ -27,6 +27,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import unquote
 
 import apsw
@@ -66,6 +67,15 @@ _PAGE_BYTES = 16_384
 """Of a new file. Most documents are larger than SQLite's 4 KB, with which sending takes a tenth more CPU."""
 _MOST_HITS = 1_000_000_000
 """More than an index has, and less than SQLite's numbers."""
+
+
+class OrderWriter(Protocol):
+    """Writes to the file of an index from elsewhere."""
+
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent | None:
+        """Commit orders as the index does; None where that is not known to have succeeded."""
+
+    def close(self) -> None: ...
 
 
 class EmbeddedIndex:
@@ -111,6 +121,11 @@ class EmbeddedIndex:
             self._db.close()
             raise
         self._search = IndexSearch(self._db)
+        self._writer: OrderWriter | None = None
+
+    def write_by(self, writer: OrderWriter) -> None:
+        """Have orders committed by a writer from now on; what that fails to commit is committed here."""
+        self._writer = writer
 
     # the sink
     def mark(self) -> BatchMark | None:
@@ -128,6 +143,8 @@ class EmbeddedIndex:
 
         Raises IndexUnavailable if the disk is full or the file is locked or not writable: nothing has changed then.
         """
+        if self._writer is not None and (sent := self._writer.send(orders, mark)) is not None:
+            return sent
         refusals: list[Refusal] = []
         now = int(self._clock.now())
         with self._our_errors(), self._transaction():
@@ -140,6 +157,8 @@ class EmbeddedIndex:
         return Sent(refusals)
 
     def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
         self._db.close()
 
     # reading

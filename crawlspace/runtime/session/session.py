@@ -37,6 +37,7 @@ from crawlspace.runtime.http.host_addresses import look_up
 from crawlspace.runtime.http.negotiate import prepare_negotiate
 from crawlspace.runtime.http.resolver import GuardedResolver
 from crawlspace.runtime.http.sending import SecondAttempts, SendingTimes
+from crawlspace.runtime.processes.index_process import IndexProcess
 from crawlspace.runtime.session.archive_limit import end_archive
 from crawlspace.runtime.session.sinks import fillings_of, former_sinks, open_sinks
 from crawlspace.runtime.session.stores import (
@@ -154,6 +155,8 @@ class Session:
             sinks = open_sinks(collection, undo)
             index = next((sink for sink in sinks if isinstance(sink, EmbeddedIndex)), None)
             check_server(collection, opened, index)
+            if index is not None and collection.processes > 1:
+                index.write_by(IndexProcess(index.path, owner=collection.name))
             run_log = begin_log(collection, opened)
             undo.callback(discard_log, run_log)
             events = begin_events(collection, opened, run_log, undo)
