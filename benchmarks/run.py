@@ -34,6 +34,7 @@ NAMES = (
     "extract",
     "search",
     "whole_crawl",
+    "processes",
     "politeness",
     "many_sites",
     "shared_speed",

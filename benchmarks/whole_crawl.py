@@ -186,13 +186,13 @@ def _cost_row(name: str, costs: Sequence[Cost], pages: int) -> Row:
     return _row(f"{name}: pages/s, CPU, peak memory", f"{rate:.0f}/s, {cpu:.1f} s, {peak:.0f} MB")
 
 
-def our_crawl(ground: Ground) -> Cost:
+def our_crawl(ground: Ground, *options: str) -> Cost:
     """Crawl into a new store, and check that every page was fetched and the right number indexed."""
     folder = ground.folder / "ours"
     shutil.rmtree(folder, ignore_errors=True)
     collection = BenchCollection(folder)
     collection.write(**ground.configuration)
-    cost = collection.crawl()
+    cost = collection.crawl(*options)
     ground.check_ours(collection.states(), collection.index_urls(), collection.log)
     return cost
 

@@ -1,6 +1,7 @@
 """Kill a crawl at random moments, again and again: nothing may be lost, and hardly anything be done twice.
 
     python -m tests.long.crash --kills 25 --pages 2000
+    python -m tests.long.crash --kills 25 --pages 2000 --processes 3
 
 At the end each page is indexed exactly once, the store passes its check, and a page was fetched again only if it was in flight when
 the crawl was killed.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import random
 import signal
 import sys
@@ -25,9 +27,12 @@ from benchmarks.serve import PageServer, Reply
 from benchmarks.site import START_PATH, children_of, path_of
 from crawlspace.errors import StoreDamaged
 from crawlspace.state.sqlite.store import SqliteStore
+from tests.processes import children, ends_watched
 
 _LIMIT_S = 120
 _POLL_S = 0.002
+_OF_OTHERS = 0.5
+"""The share of kills before which another process of the crawl is killed."""
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
@@ -35,6 +40,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     parser.add_argument("--kills", type=int, default=25)
     parser.add_argument("--pages", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=1, help="at most so many for a crawl; some of them are killed, too")
     options = parser.parse_args(arguments)
     pages = {path_of(number): number for number in range(options.pages)}
     chance = random.Random(options.seed)
@@ -51,7 +57,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
             settings={"CONCURRENT_REQUESTS_PER_DOMAIN": 16},
         )
         for number, moment in enumerate(moments, 1):
-            _crawl_until(collection, served, moment, chance.random() * 0.05)
+            _crawl_until(collection, served, moment, chance.random() * 0.05, chance.randint(1, options.processes), chance)
             out = _leased(collection, origin)
             leased.update(out)
             most_leased = max(most_leased, len(out))
@@ -105,10 +111,17 @@ def _answers(pages: dict[str, int], served: Counter[str]) -> Callable[[str, str]
     return answer
 
 
-def _crawl_until(collection: BenchCollection, served: Counter[str], pages: int, wait_s: float) -> None:
-    """Start the crawl and kill it shortly after that many different pages have been served."""
+def _crawl_until(
+    collection: BenchCollection, served: Counter[str], pages: int, wait_s: float, processes: int, chance: random.Random
+) -> None:
+    """Start the crawl and kill it shortly after that many different pages have been served, sometimes after another process of it.
+
+    None of those may be left.
+    """
     with collection.log.open("wb") as output:
-        process = start(collection.crawl_command(), environment=collection.environment, output=output.fileno())
+        process = start(
+            collection.crawl_command("--processes", str(processes)), environment=collection.environment, output=output.fileno()
+        )
         deadline = time.monotonic() + _LIMIT_S
         try:
             while len(served) < pages:
@@ -118,6 +131,12 @@ def _crawl_until(collection: BenchCollection, served: Counter[str], pages: int, 
                     raise BenchmarkFailed(f"{pages} pages were not reached in {_LIMIT_S} s:\n{tail(collection.log)}")
                 time.sleep(_POLL_S)
             time.sleep(wait_s)
+            others = sorted(children(process.pid))
+            if others and chance.random() < _OF_OTHERS:
+                os.kill(chance.choice(others), signal.SIGKILL)
+                time.sleep(wait_s)
+            with ends_watched(children(process.pid)):
+                stop(process, signal.SIGKILL)
         finally:
             stop(process, signal.SIGKILL)
 

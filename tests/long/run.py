@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from benchmarks.measure import PROJECT, say
 
 BOUNDED: Mapping[str, str] = {
-    "crash": "--kills 10 --pages 1000",
+    "crash": "--kills 10 --pages 1000 --processes 3",
     "shared_crash": "--kills 9 --pages 4000 --sites 20",
     "histories": "--first 5000 --count 30",
     "sessions": "--runs 4 --pages 400",
