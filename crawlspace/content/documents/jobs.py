@@ -65,7 +65,7 @@ class HtmlJob(Struct, frozen=True, tag="html"):
 
 
 class HtmlAnswer(Struct, frozen=True):
-    """The page of a job; None where it could not be read, or cannot be sent."""
+    """The page of a job; None where there is not enough memory to read it."""
 
     page: Page | None
 

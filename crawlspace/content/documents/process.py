@@ -44,18 +44,8 @@ def main(descriptor: int, memory_bytes: int, niceness: int) -> None:
         while body := received(channel):
             job = job_of(body)
             limit_time(job.timeout_s)
-            channel.sendall(_framed(answer(job)))
+            channel.sendall(framed(answer(job)))
             signal.alarm(0)
-
-
-def _framed(answered: FileContents | Extracted | SitemapContents | HtmlAnswer) -> bytes:
-    """Return an answer with its length; a page with half of a surrogate pair cannot be sent."""
-    try:
-        return framed(answered)
-    except UnicodeEncodeError:
-        if isinstance(answered, HtmlAnswer):
-            return framed(HtmlAnswer(None))
-        raise
 
 
 def answer(job: Job) -> FileContents | Extracted | SitemapContents | HtmlAnswer:

@@ -79,11 +79,6 @@ async def test_a_page_is_the_same_as_where_the_crawl_reads_it(number: int) -> No
         assert [replace(one, parts=()) for one in await read(processes, *PAGES) if one is not None] == here
 
 
-async def test_a_page_that_cannot_be_sent_is_left_to_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with started() as processes:
-        assert await read(processes, job(b"<title>&#xD800;</title>\xed\xa0\x80"), job(b"<title>x")) != [None, None]
-
-
 async def test_only_so_many_pages_wait_for_a_process() -> None:
     async with started() as processes:
         readings = [processes.read(job()) for _ in range(MOST_WAITING + 1)]
