@@ -64,8 +64,8 @@ class ForwardProxy:
         self.connections += 1
         try:
             await self._answer(reader, writer)
-        except (OSError, asyncio.IncompleteReadError):
-            pass
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # either end has gone, or the proxy ends
         finally:
             writer.close()
 
