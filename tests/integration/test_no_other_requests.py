@@ -31,6 +31,7 @@ COMMANDS = [
     ("archive", "demo", "--verify"),
     ("archive", "demo", "--compact"),
     ("audit", "demo"),
+    ("backup", "demo", f"{FOLDER}/demo.tar"),
     ("clear-errors", "demo"),
     ("content", "demo", URL),
     ("deletions", "demo"),
@@ -39,17 +40,22 @@ COMMANDS = [
     ("export", "demo", "--markdown", f"{FOLDER}/markdown"),
     ("extract", "demo", URL),
     ("genspider", "--list"),
+    ("history", "demo", URL),
     ("import-exalead", FILE, "exalead"),
     ("import-fast", FILE, "fast"),
     ("import-ibm", FOLDER, FOLDER),
     ("import-pending", "demo", FILE),
+    ("letters", "demo"),
     ("links", "demo", URL),
     ("lint", "--all"),
     ("login", "demo", URL),
+    ("move-host", "127.0.0.1", "demo", "demo"),
     ("plan", "demo"),
     ("recrawl", "demo", "--host", "127.0.0.1"),
     ("crawl", "demo"),
     ("refused", "demo"),
+    ("restore", "demo", FILE),
+    ("schedule", "demo", "--every", "1h", "--crontab"),
     ("sitemaps", "demo"),
     ("sites", "demo"),
     ("console", "--token", "program"),
@@ -70,7 +76,15 @@ FILES = {
     "import-pending": "{url} default 1\n",
 }
 """What is in the file of a command."""
-STATUSES = {"lint": (1,), "import-exalead": (0, 1), "import-fast": (0, 1), "import-ibm": (2,), "import-pending": (0, 1)}
+STATUSES = {
+    "lint": (1,),
+    "import-exalead": (0, 1),
+    "import-fast": (0, 1),
+    "import-ibm": (2,),
+    "import-pending": (0, 1),
+    "move-host": (2,),
+    "restore": (1,),
+}
 """Exit statuses of those that have something to say of what they are given."""
 
 

@@ -84,6 +84,7 @@ def as_shown(text: str) -> str:
     text = re.sub(rf"^.*(?:{'|'.join(LEFT_OUT)}).*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "TIME", text)
     text = re.sub(r"crawlspace \d[\w.]*\.", "crawlspace VERSION.", text)
+    text = re.sub(r"^ *Disk    .*(?:\n {8,}\S.*)*", "DISK", text, flags=re.MULTILINE)
     text = re.sub(r"\b(opensearch|elasticsearch|solr) \([A-Z][A-Za-z]+ [\w.-]+\)", "SERVER", text)
     return " ".join(text.split())
 
