@@ -164,9 +164,10 @@ class Command(ScrapyCrawl):
                 on_finish.check()
             check_converters(read_file_settings(settings))
             reduce_garbage_collection()  # a change of the rules processes all known URLs
-            paths = collection_paths(self._name, collection_folder(self._name, settings), settings)
-            if self._unless_running and (process := running_here(paths)) is not None:
-                self._skip(f"{self._name} is being crawled by process {process} already: nothing is done (--unless-running)")
+            if self._unless_running:
+                process = running_here(collection_paths(self._name, collection_folder(self._name, settings), settings))
+                if process is not None:
+                    self._skip(f"{self._name} is being crawled by process {process} already: nothing is done (--unless-running)")
             self._session = open_session(spider, settings)
             self._first_loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._first_loop)
