@@ -437,5 +437,5 @@ def test_no_mark_counts(collections: Path, value: object) -> None:
 def test_the_main_content_needs_a_library(collections: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawlspace.config.content.has_trafilatura", lambda: False)
     assert not load_collection("demo", settings(collections)).content.is_main
-    with pytest.raises(SettingError, match=r"trafilatura, .* is not installed: pip install 'crawlspace\[article\]'"):
+    with pytest.raises(SettingError, match=r"trafilatura, .* is not installed: install the extra `article`"):
         load_collection("demo", settings(collections, CRAWLSPACE_MAIN_CONTENT="main"))
