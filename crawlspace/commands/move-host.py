@@ -54,7 +54,7 @@ def _lines(move: HostMove, host: str, source: str, target: str, *, is_made: bool
     for one in move.files:
         yield from difference(one.disk.text, one.text, old_name=one.shown, new_name=one.shown)
     yield ""
-    known = f"all {counted(move.known, 'known URL')} of it are admitted there, and" if move.known else ""
+    known = f"all {counted(move.known, 'URL')} of it that {source} had are admitted there, and" if move.known else ""
     yield hanging(
         "", f"{host} {'is' if is_made else 'would be'} moved from {source} to {target}: {known} no other host is affected."
     )

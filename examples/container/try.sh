@@ -8,7 +8,7 @@
 #   MIRROR=http://…       of Debian, instead of the default of debootstrap
 #   SUITE=bookworm        the release of Debian
 set -eu
-: "${1:?name a folder for the file system, as in: sh examples/container/try.sh /var/tmp/crawlspace}"
+: "${1:?name a folder for the file system, as in: sh examples/container/try.sh FOLDER}"
 mkdir -p "$1"
 root=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)

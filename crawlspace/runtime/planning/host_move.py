@@ -93,7 +93,7 @@ def plan_move(host: str, source: tuple[CollectionPaths, Collection], target: tup
         with_files(after.folder, to_paths.settings, of_target) as target_files,
     ):
         moved_from, moved_to = load_edited(source_files), load_edited(target_files)
-        _refuse_lost(host, before, moved_from, moved_to, is_known)
+        admitted = _refuse_lost(host, before, moved_from, moved_to, is_known)
         source_plan, target_plan = rule_plan(from_paths, moved_from), rule_plan(to_paths, moved_to)
     for name, found in ((before.name, source_plan), (after.name, target_plan)):
         _refuse_others(host, name, found)
@@ -101,7 +101,7 @@ def plan_move(host: str, source: tuple[CollectionPaths, Collection], target: tup
         files,
         source_plan,
         target_plan,
-        len(is_known),
+        admitted,
         before.global_rules is not None,
         list(_by_hand(host, before, from_paths)),
     )
@@ -209,8 +209,11 @@ class _Lines:
 # --- the proof -------------------------------------------------------------------------------------------------------
 
 
-def _refuse_lost(host: str, before: Collection, moved_from: Collection, moved_to: Collection, known: Sequence[str]) -> None:
-    """Raise ConfigError if the target would not have what the source had, or the source would keep something of the host."""
+def _refuse_lost(host: str, before: Collection, moved_from: Collection, moved_to: Collection, known: Sequence[str]) -> int:
+    """Return how many known URLs of the host the source had in its crawl space.
+
+    Raises ConfigError if the target would not have one of them, or the source would keep something of the host.
+    """
     was, source, target = build_space(before), build_space(moved_from), build_space(moved_to)
     had = [url for url in known if was.decide(url)[1].admitted]
     lost = [(url, decision) for url in had if not (decision := target.decide(url)[1]).admitted]
@@ -227,6 +230,7 @@ def _refuse_lost(host: str, before: Collection, moved_from: Collection, moved_to
         raise ConfigError(
             f"{before.name} would keep {kept[0]}, and nothing was changed: take out the rules for a port of {host}, and then run the command again"
         )
+    return len(had)
 
 
 def _refuse_others(host: str, name: str, found: RulePlan) -> None:
