@@ -166,7 +166,7 @@ class History(CrawledCollection):
         if self._builds_walls:
             self._configuration = replace(self._configuration, cookies=self._paths.random() < 0.6)
         if drawn.sitemaps and is_alone and self._paths.random() < 0.4:
-            self._web.sitemaps = Sitemaps(self._web, self._paths, self._crawler.clock.now)
+            self._web.sitemaps = Sitemaps(self._web, self._paths, lambda: self._crawler.clock.now())
 
     def run(self, steps: int) -> HistoryReport:
         chance, likely = self._chance, 1.0 if self._focus == "loosened" else 0.2
