@@ -34,7 +34,7 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False, fills: bo
     """
     from scrapy.settings import Settings  # noqa: PLC0415 - half a second that only those pay who share a collection
 
-    from crawlspace.state.redis.server import redis_errors  # noqa: PLC0415
+    from crawlspace.state.redis.server import UNREACHABLE, redis_errors  # noqa: PLC0415
 
     url = read_store_url(settings[STORE_URL])
     own = Settings(dict(settings))
@@ -59,7 +59,9 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False, fills: bo
         raise _wrong_settings(_wrong_option(error)) from None
     except StoreAway as error:
         client.close()
-        raise StoreAway(f"{str(error).rstrip('.')}: start it, or set CRAWLSPACE_STORE_URL to where it is") from error
+        is_away = str(error).startswith(UNREACHABLE)
+        advice = "start it, or set CRAWLSPACE_STORE_URL to where it is" if is_away else "try again when it is ready"
+        raise StoreAway(f"{str(error).rstrip('.')}: {advice}") from error
     except BaseException:
         client.close()
         raise

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,29 @@ def test_a_socket_and_a_user(project: MakeProject, site: Server, tmp_path: Path)
         assert (refused.returncode, refused.stderr.count("Redis refuses the user or the password")) == (1, 1)
 
 
+def test_a_server_that_is_busy(project: MakeProject, site: Server, tmp_path: Path) -> None:
+    with started(tmp_path / "server", "--busy-reply-threshold", "1") as client, ThreadPoolExecutor() as threads:
+        port = client.connection_pool.connection_kwargs["port"]
+        other = redis.Redis(port=port, socket_timeout=None)
+        running = threads.submit(other.eval, "while true do end", 0)
+        with closing(other):
+            wait_until(lambda: _is_busy(client))
+            refused = demo(project, site, f"redis://127.0.0.1:{port}/0").crawl("demo")
+            client.script_kill()
+            with pytest.raises(redis.ResponseError, match="Script killed"):
+                running.result()
+    assert "Redis refuses requests at present: BUSY" in refused.stderr
+    assert "try again when it is ready" in refused.stderr
+    assert (refused.returncode, site.paths()) == (1, [])
+
+
+def _is_busy(client: redis.Redis) -> bool:
+    try:
+        return not client.ping()
+    except redis.ResponseError as error:
+        return str(error).startswith("BUSY")
+
+
 @pytest.mark.full
 def test_a_server_that_cannot_write_to_its_disk(project: MakeProject, site: Server, tmp_path: Path) -> None:
     site.site["/3"] = third = held(page("Page 3", text="text of 3", links=["/4"]))
@@ -63,7 +87,7 @@ def test_a_server_that_cannot_write_to_its_disk(project: MakeProject, site: Serv
         client.bgsave()
         wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
         third.release()
-        shared.until(lambda: "Redis refuses writes at present: MISCONF" in shared.output())
+        shared.until(lambda: "Redis refuses requests at present: MISCONF" in shared.output())
         (folder / "no.rdb").rmdir()
         client.bgsave()
         assert crawl.wait() == 0, shared.output()

@@ -19,13 +19,16 @@ from crawlspace.state.redis.encoding import FORMAT, damaged, written
 from crawlspace.state.redis.library import library
 
 _PASSING = (
+    redis.exceptions.BusyLoadingError,
     redis.exceptions.ReadOnlyError,
     redis.exceptions.MasterDownError,
     redis.exceptions.ClusterDownError,
     redis.exceptions.TryAgainError,
 )
 _PASSING_CODES = ("MISCONF", "NOREPLICAS", "BUSY ")
-"""Errors of a server during a failover, or while it cannot write to its disk."""
+"""Errors of a server that starts, during a failover, while it cannot write to its disk, or while a function of another client runs for long."""
+UNREACHABLE = "Redis cannot be reached"
+_REFUSES = "Redis refuses requests at present"
 
 
 _UNKNOWN = ("unknown command 'FCALL'", "unknown command `FCALL`", "unknown command 'FUNCTION", "unknown command `FUNCTION")
@@ -115,26 +118,26 @@ def redis_errors() -> Iterator[None]:
         raise StoreFull(
             "Redis is full: give it more memory (maxmemory), or make room by deleting what is no longer needed there"
         ) from error
-    except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, redis.exceptions.BusyLoadingError) as error:
+    except _PASSING as error:  # the first of them is a ConnectionError, too
+        raise StoreAway(f"{_REFUSES}: {error}") from error
+    except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
         if isinstance(error, redis.exceptions.AuthenticationError):
             raise StoreError(
                 f"Redis refuses the user or the password: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
             ) from error
         if isinstance(error, redis.sentinel.MasterNotFoundError):  # its own message has whole clients
             found = "No master found for the service: no Sentinel can be reached, or none knows it"
-            raise StoreAway(f"Redis cannot be reached: {found}") from error
+            raise StoreAway(f"{UNREACHABLE}: {found}") from error
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise StoreError(
                 f"Redis has an invalid certificate: {error}; if it is yours, name the authority in REDIS_PARAMS,"
                 ' as in {"ssl_ca_certs": "/etc/ssl/our-ca.pem"}'
             ) from error
-        raise StoreAway(f"Redis cannot be reached: {error}") from error
+        raise StoreAway(f"{UNREACHABLE}: {error}") from error
     except RecursionError as error:
         raise StoreError(
             "Redis cannot be understood: a reply is nested too deeply; is CRAWLSPACE_STORE_URL that of a Redis server?"
         ) from error
-    except _PASSING as error:
-        raise StoreAway(f"Redis refuses writes at present: {error}") from error
     except redis.exceptions.RedisError as error:
         if str(error).startswith("VERSION "):
             found = str(error).removeprefix("VERSION ")
@@ -147,7 +150,7 @@ def redis_errors() -> Iterator[None]:
                 "the server has no functions (FCALL, FUNCTION LOAD): a shared collection needs Redis 7.0 or newer, or Valkey"
             ) from error
         if str(error).startswith(_PASSING_CODES):
-            raise StoreAway(f"Redis refuses writes at present: {error}") from error
+            raise StoreAway(f"{_REFUSES}: {error}") from error
         if str(error).startswith("WRONGTYPE") or any(sign in str(error) for sign in _OF_DAMAGE):
             raise damaged(f"Redis answered: {error}") from error
         raise StoreError(f"Redis answered: {error}") from error
