@@ -65,7 +65,9 @@ class ForwardProxy:
         try:
             await self._answer(reader, writer)
         except (OSError, asyncio.IncompleteReadError):
-            pass
+            pass  # either end has gone
+        except asyncio.CancelledError:  # the proxy ends: what is not sent yet would keep the socket open
+            writer.transport.abort()
         finally:
             writer.close()
 
@@ -107,6 +109,9 @@ class ForwardProxy:
             head = await from_site.readuntil(b"\r\n\r\n")
             writer.write(head[:-2] + b"Connection: close\r\n\r\n")
             await _pump(from_site, writer)
+        except asyncio.CancelledError:
+            to_site.transport.abort()
+            raise
         finally:
             to_site.close()
 
@@ -130,10 +135,11 @@ def forward_proxy(
         ready.set()
         await stop.wait()
         server.close()
-        rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        while rest := asyncio.all_tasks() - {asyncio.current_task()}:  # one may begin another
+            for task in rest:
+                task.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
+        await asyncio.sleep(0)  # sockets are closed in the round after
 
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
     thread.start()

@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import sys
 
+import apsw
 import pytest
 
+from tests.command_line import start_scrapy
 from tests.conftest import MakeProject, Project
 from tests.integration.stored import FAST, collection, indexed
 from tests.notifications import LONGEST_WAIT_S
@@ -124,6 +126,43 @@ def test_a_full_disk_ends_the_crawl_and_the_next_one_goes_on(project: MakeProjec
         assert "check the disk that holds it" in run.stderr
         demo.crawl("demo").succeeded()
         assert len(indexed(demo)) == 301
+
+
+def _fill_the_disk_of_the_index() -> None:
+    """Have the index of this process be refused more than a few pages, as on a full disk of its own."""
+
+    def limit(database: apsw.Connection) -> None:
+        if database.filename.endswith("index.db"):
+            database.pragma("max_page_count", 30)
+
+    apsw.connection_hooks.append(limit)
+
+
+def test_a_full_disk_of_the_index_keeps_its_orders_for_the_next_start(project: MakeProject) -> None:
+    site = Site({"/": page("Home", links=[f"/{n}" for n in range(30)])})
+    site.update({f"/{n}": page(f"Page {n}", text=f"{n} words " * 2000) for n in range(30)})
+    with serve(site) as server:
+        demo = project(collection(server.url("/")))
+        output = demo.folder / "output.txt"
+        crawl = start_scrapy(["crawl", "demo"], output=output, env=demo.env, first=_fill_the_disk_of_the_index)
+        crawl.wait()
+        assert f"the disk of the index {demo.data / 'demo' / 'index.db'} is full: free space" in crawl.output()
+        assert "could not be sent; they are kept and sent at the next start" in crawl.output()
+        assert "Traceback" not in crawl.output()
+        assert len(indexed(demo)) < 31
+        demo.crawl("demo").succeeded()
+        assert len(indexed(demo)) == 31
+        assert set(server.counts().values()) == {1}, "nothing is fetched again"
+
+
+def test_rules_that_cannot_be_kept_are_a_warning(project: MakeProject) -> None:
+    with serve(Site({"/": page("Home")})) as server:
+        demo = project(collection(server.url("/")))
+        (demo.data / "demo").mkdir()
+        (demo.data / "demo" / "rules-in-force").write_text("no folder can be made here")
+        run = demo.crawl("demo").succeeded()
+        assert "The rules of this start are not kept for `scrapy history`" in run.stderr
+        assert indexed(demo) == ["/"]
 
 
 def _environment(project: Project) -> dict[str, str]:

@@ -155,12 +155,14 @@ class _Crew:
         name = victim or chance.choice(sorted(self.running))
         process = self.running.pop(name)
         process.send_signal(signal.SIGSTOP)  # else a joining worker could take over its leases before they are read
-        time.sleep(_SETTLED_S)
-        workers = [text_of(worker) for worker in client.zrange(PREFIX + "workers", 0, -1)]
-        own = [worker for worker in workers if worker.split(":")[1] == str(process.pid)]
-        role = "new" if not own else "drains" if own[0] == drains else "fetches"
-        held = [page for worker in own for page in self._held(worker)]
-        stop(process, signal.SIGKILL)
+        try:
+            time.sleep(_SETTLED_S)
+            workers = [text_of(worker) for worker in client.zrange(PREFIX + "workers", 0, -1)]
+            own = [worker for worker in workers if worker.split(":")[1] == str(process.pid)]
+            role = "new" if not own else "drains" if own[0] == drains else "fetches"
+            held = [page for worker in own for page in self._held(worker)]
+        finally:
+            stop(process, signal.SIGKILL)
         return f"{name} ({role})", held
 
     def wait_for_end(self) -> None:

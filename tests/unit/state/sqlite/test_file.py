@@ -381,7 +381,7 @@ _OF_VERSION_2 = (
     "CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL",
     "PRAGMA user_version = 2",
 )
-_OF_VERSION_1 = (
+OF_VERSION_1 = (
     *_OF_VERSION_2,
     "DROP INDEX url_due",
     "ALTER TABLE url DROP COLUMN waits_in",
@@ -532,7 +532,7 @@ def test_a_file_of_version_1_is_brought_up_to_date_when_it_is_written_to(tmp_pat
     )
     states = list(store.urls())
     store.close()
-    statements(*_OF_VERSION_1)(path)
+    statements(*OF_VERSION_1)(path)
     before = path.read_bytes()
     reader = SqliteStore(path, read_only=True)
     assert list(reader.urls()) == states

@@ -1,0 +1,1 @@
+"""Files that earlier versions have written, and what is to be found in them."""
