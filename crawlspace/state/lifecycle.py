@@ -33,8 +33,8 @@ class Transition:
 
 
 _NEVER_AGAIN = frozenset({Status.EXCLUDED, Status.EXCLUDED_HERE})
-_MOST_WITH_COOKIE = 2
-"""Retries of a redirect that sets a cookie: one in a run, and one more if the run ended first, which loses its cookies."""
+_MOST_WITH_COOKIE = 10
+"""Retries of a redirect that sets a cookie: one in a run, and one more for each run that ended first, which loses its cookies."""
 MOST_DETAIL = 300
 """Maximal stored characters of the detail of an error."""
 

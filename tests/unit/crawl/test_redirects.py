@@ -461,17 +461,21 @@ def walls_of_pages(*, over_a_second_url: bool = False) -> Callable[[str, bool], 
     return shows
 
 
-def test_a_retry_that_was_left_to_the_next_run_wants_a_cookie_again(tmp_path: Path, store: Store) -> None:
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_a_retry_that_was_left_to_the_next_run_wants_a_cookie_again(tmp_path: Path, store: Store, runs: int) -> None:
     """The cookies of a run are gone with it."""
     web = RedirectingWeb(tmp_path, store, COOKIES_ENABLED=True)
     web.pages, web.links = {HOME: "home", HOME + "1": "one"}, {HOME: [HOME + "1"]}
     web.gate = lambda url, has: None if has else To(url, cookie=True)
     web.write(start=HOME)
-    ended = web.open().engine
-    fetch = ended.next_fetch()
-    assert isinstance(fetch, FetchPage)
-    ended.fetched(web._answer(fetch))
-    ended.close()
+    for _ in range(runs):
+        ended = web.open().engine
+        fetch = ended.next_fetch()
+        assert isinstance(fetch, FetchPage)
+        ended.fetched(web._answer(fetch))
+        ended.close()
+        web.has_cookie = False
+        web.clock.advance(60)
     web.crawl()
     assert {state.state for state in web.states().values()} == {State.DONE}
 
