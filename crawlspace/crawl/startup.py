@@ -35,7 +35,7 @@ from crawlspace.rules.rule_tests import failed_tests
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.metadata import damaged
-from crawlspace.state.near_duplicates import use_distance
+from crawlspace.state.near_duplicates import begin_epoch, use_distance
 from crawlspace.state.store import MetaStore, Store
 
 CONTENT = "content_hash"
@@ -210,6 +210,7 @@ def _apply_content(store: Store, collection: Collection) -> None:
         return
     if before is not None:
         begin_generation(store)
+        begin_epoch(store)
     store.set_meta(CONTENT, collection.content_hash)
     rules = collection.extraction_rules
     names = sorted({rule.name for rule in rules.fields})

@@ -5,9 +5,9 @@ they never represent the group while it has a page with its own text. The checks
 text becomes the representative, the group gets the name of that text: `regroup` finds out, and moves the pages of a text from one group to
 another. Texts that are not near the new representative leave; each may be near that of another group, or has a group of its own from then on.
 
-Each change of the setting begins an epoch. When a page is recorded for the first time in one, it leaves its group if it is not near that any
-more, and a text that names a group may join another one. So the signature of a page has the number of the epoch in which it was recorded, and
-that of a leading text the number of the one in which no other leading text was found to be near.
+Each change of the distance begins an epoch, and so does one of the settings by which pages get other texts. When a page is recorded for the
+first time in one, it leaves its group if it is not near that any more, and a text that names a group may join another one. So the signature of a
+page has the number of the epoch in which it was recorded, and a leading text has that of its page.
 
 A text with a signature (`crawlspace/simhash.py`) that names a group is a leading text; stores find these by the bands of their simhashes. A new
 text joins the group with the smallest distance, then with the smallest checksum. A band has a limited number of texts, for on a site with one
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple, Protocol
 
-from crawlspace.simhash import EPOCHS, epoch_of, in_epoch, is_near
+from crawlspace.simhash import EPOCHS, epoch_of, is_near
 from crawlspace.state.store import MetaStore
 
 NEAR_META = "near_duplicates"
@@ -95,8 +95,13 @@ class NearGroups(LeadingTexts, Protocol):
 def use_distance(store: MetaStore, within: int) -> None:
     """Store the distance of the setting, for all that change documents from now on; another one than before begins an epoch."""
     if (store.get_meta(NEAR_META) or "0") != str(within):
-        store.set_meta(NEAR_EPOCH_META, str((int(store.get_meta(NEAR_EPOCH_META) or 0) + 1) % EPOCHS))
+        begin_epoch(store)
         store.set_meta(NEAR_META, str(within))
+
+
+def begin_epoch(store: MetaStore) -> None:
+    """Have each page compared with all groups again when it is recorded next."""
+    store.set_meta(NEAR_EPOCH_META, str((int(store.get_meta(NEAR_EPOCH_META) or 0) + 1) % EPOCHS))
 
 
 def leading_text(groups: LeadingTexts, signature: bytes, within: int, *, but: Collection[bytes | None] = ()) -> bytes | None:
@@ -145,7 +150,7 @@ def regroup(groups: NearGroups, ids: Iterable[int], touched: Iterable[bytes], wi
         if into is None and page.simhash is not None and within:
             into = leading_text(groups, page.simhash, within)
             if into is None:
-                groups.lead(text, in_epoch(page.simhash, epoch))
+                groups.lead(text, page.simhash)
         if into is not None:
             groups.move(text, text, into)
             concerned.add(into)
@@ -163,7 +168,7 @@ def regroup(groups: NearGroups, ids: Iterable[int], touched: Iterable[bytes], wi
             groups.move(text, text, into)
             leaving += _elect(groups, into, within, epoch)
         elif signature is not None and within:
-            groups.lead(text, in_epoch(signature, epoch))
+            groups.lead(text, signature)
 
 
 def _end_empty(groups: NearGroups, touched: Iterable[bytes]) -> set[bytes]:
@@ -226,7 +231,7 @@ def _elect(groups: NearGroups, group: bytes, within: int, epoch: int) -> list[_L
     for text in sorted(texts, key=lambda text: (text != winner.checksum, text)):
         its = signatures.get(text)
         if chosen is not None and text == winner.checksum:
-            groups.lead(text, in_epoch(chosen, epoch))
+            groups.lead(text, chosen)
             groups.move(text, group, text)
             groups.choose(
                 text, winner

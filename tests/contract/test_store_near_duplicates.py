@@ -12,11 +12,11 @@ from crawlspace.model import Held, State
 from crawlspace.simhash import in_epoch
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.duplicates import held_checksum
-from crawlspace.state.near_duplicates import MOST_IN_BAND, NEAR_EPOCH_META, NEAR_META, use_distance
+from crawlspace.state.near_duplicates import MOST_IN_BAND, NEAR_EPOCH_META, NEAR_META, begin_epoch, use_distance
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, full, key, short
 
-BITS = {"0": 0, "2": 2, "3": 3, "4": 4, "6": 6, "9": 9, "far": 40}
+BITS = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6": 6, "9": 9, "far": 40}
 """Texts, by name, and which bits of their simhashes are 1: the first so many. So their distance is the difference."""
 
 
@@ -320,6 +320,19 @@ def test_with_another_setting_groups_change_as_pages_are_recorded(
     assert groups(store) == expected
     assert store.counts().indexed == len(expected)
     assert sorted(known.orders()) == sorted(orders)
+
+
+def test_where_all_pages_get_another_text_none_stays_apart_because_of_former_ones(known: Known, store: Store) -> None:
+    """As where the title counts no more: B is nearer to what it was than to A, as it is by then."""
+    store.set_meta(NEAR_META, "3")
+    known.discover(A, B, C)
+    known.record(*pages(a="2", b="0", c="1")(known))
+    begin_epoch(store)
+    for text in ({"a": "5"}, {"b": "2"}, {"c": "4"}):
+        (change,) = pages(**text)(known)
+        change.state.simhash = signed(store, change.state.simhash)
+        known.record(change)
+    assert groups(store) == {A: [B, C]}
 
 
 def signed(store: Store, signature: bytes | None) -> bytes | None:

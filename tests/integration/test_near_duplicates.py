@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from crawlspace.state.near_duplicates import NEAR_EPOCH_META
 from tests.conftest import MakeProject, Project
-from tests.integration.stored import ARCHIVED, collection, indexed, make_due, shared, states
+from tests.integration.stored import ARCHIVED, FAST, collection, indexed, make_due, opened, shared, states
 from tests.sites import Answer, Site, page, serve, status
 
 WORDS = [f"word{number}" for number in range(1200)]
@@ -63,6 +64,19 @@ def test_near_duplicates_follow_the_page_that_represents_them(project: MakeProje
         make_due(demo)
         demo.crawl("demo").succeeded()
         assert indexed(demo) == sorted([*ALWAYS, "/a", "/ccc"])
+
+
+def test_a_setting_by_which_pages_get_other_texts_has_all_compared_again(project: MakeProject) -> None:
+    with serve(Site(site())) as server:
+        demo = project(collection(server.url("/"), settings=FAST + NEAR))
+        demo.crawl("demo").succeeded()
+        with opened(demo) as store:
+            before = int(store.get_meta(NEAR_EPOCH_META) or 0)
+        for settings, epochs in ((FAST + NEAR, 0), (f"{FAST}{NEAR}CRAWLSPACE_CHECKSUM_TITLE = False\n", 1)):
+            demo.write({"demo/settings.py": settings})
+            demo.crawl("demo").succeeded()
+            with opened(demo) as store:
+                assert int(store.get_meta(NEAR_EPOCH_META) or 0) == before + epochs
 
 
 def test_the_setting_is_turned_on_and_off(project: MakeProject) -> None:

@@ -30,8 +30,6 @@ function near.epoch() return tonumber(call("HGET", keys.meta, "near_duplicates_e
 
 function near.epoch_of(signature) return string.byte(signature, 12) end
 
-function near.in_epoch(signature, epoch) return string.sub(signature, 1, 11) .. string.char(epoch) .. string.sub(signature, 13) end
-
 function near.of(id)
   if near.groups[id] == nil then
     if near.has_any == nil then near.has_any = call("EXISTS", keys.near) == 1 end
@@ -460,7 +458,7 @@ function near.elect(group, within, epoch, before, remember)
   for _, text in ipairs(texts) do
     local its = signatures[text]
     if chosen and text == text_of_winner then
-      near.lead(text, near.in_epoch(chosen, epoch))
+      near.lead(text, chosen)
       near.move(text, group, text, remember)
       near.chosen[text] = winner
     elseif chosen and its and near.is_near(chosen, its, within) then
@@ -504,7 +502,7 @@ function near.regroup(ids, before, remember)
       local into = near.group_of(text)
       if not into and signature and #signature == near.SIZE and within > 0 then
         into = near.leading_text(signature, within)
-        if not into then near.lead(text, near.in_epoch(signature, epoch)) end
+        if not into then near.lead(text, signature) end
       end
       if into then
         near.move(text, text, into, remember)
@@ -528,7 +526,7 @@ function near.regroup(ids, before, remember)
         near.move(text, text, into, remember)
         for _, one in ipairs(near.elect(into, within, epoch, before, remember)) do leaving[#leaving + 1] = one end
       elseif signature and within > 0 then
-        near.lead(text, near.in_epoch(signature, epoch))
+        near.lead(text, signature)
       end
     end
   end
