@@ -35,6 +35,7 @@ from crawlspace.outcome import Exchange, OutcomeKind
 from crawlspace.runtime.components.archived_responses import response_of
 from crawlspace.runtime.components.items import simhash_of
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
+from crawlspace.state.duplicates import held_checksum
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -322,5 +323,7 @@ def is_to_be_archived(state: UrlState) -> bool:
 
 
 def is_shown_no_more(state: UrlState) -> bool:
-    """Return whether a deletion is held of a document that its page does not show any more, though nothing failed."""
-    return state.held is Held.MANY and state.state in (State.EXCLUDED, State.REDIRECTED)
+    """Return whether a deletion is held of a document that its page has not shown any more, though nothing failed."""
+    if state.held is not Held.MANY:
+        return False
+    return state.state in (State.EXCLUDED, State.REDIRECTED) or state.checksum == held_checksum(state.id)  # it may fail since
