@@ -26,6 +26,7 @@ BOUNDED: Mapping[str, str] = {
     "pending": "--lines 100000 --shared-lines 20000",
     "proportions": "",
     "secrets": "",
+    "soak": "--pages 20000 --sites 100",
 }
 """Name of each test to its options here."""
 NAMED_ONLY: Mapping[str, str] = {

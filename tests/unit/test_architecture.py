@@ -102,6 +102,7 @@ KILLS_AT_RANDOM = {
     "tests.long.rebuild",
     "tests.long.sink_down",
     "tests.long.sink_faults",
+    "tests.long.soak",
 }
 """Long tests that look at a crawl, or kill it, at a random moment: real time passes in them."""
 MOST_LINES_OWNED = 50
