@@ -335,6 +335,25 @@ def test_where_all_pages_get_another_text_none_stays_apart_because_of_former_one
     assert groups(store) == {A: [B, C]}
 
 
+def test_an_alternate_of_a_page_without_signature_stays_with_it(known: Known, store: Store) -> None:
+    """It was recorded before the setting, and came along with the text of another page."""
+    known.discover(A, B, OTHER, D)
+    for url, text in ((A, "0"), (B, "2"), (OTHER, "2")):
+        known.record(known_without(known, url, text))
+    known.record(page(known, D, "far", OTHER))
+    use_distance(store, 3)
+    for text in ({"b": "2"}, {"a": "0"}):
+        (change,) = pages(**text)(known)
+        change.state.simhash = signed(store, change.state.simhash)
+        known.record(change)
+    together = groups(store)
+    assert {url: sorted(others) for url, others in together.items()} == {A: sorted([B, D, OTHER])}
+    known.acknowledge_all()
+    for url in (D, OTHER):
+        known.record(known.change(url, state=State.FAILED, status=680, errors=1, held=Held.HOST))
+        assert (groups(store), known.orders()) == (together, [])
+
+
 def signed(store: Store, signature: bytes | None) -> bytes | None:
     """Return a signature as a crawl records it."""
     return None if signature is None else in_epoch(signature, int(store.get_meta(NEAR_EPOCH_META) or 0))

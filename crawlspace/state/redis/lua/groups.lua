@@ -151,10 +151,11 @@ function groups.group_now(id)
   return group, group ~= row[CHECKSUM], group ~= row[CHECKSUM]
 end
 
--- The group of a page that is no alternate of a canonical page: a near duplicate stays in its group while its text does.
+-- The group of a page that is no alternate of a canonical page: a near duplicate stays in its group until its own record has another text, or no
+-- signature.
 function groups.group_of_page(id)
   local row, old = rows[id], was[id]
-  local stays = row[SIMHASH] and (not old or old.checksum == row[CHECKSUM])
+  local stays = not old or (row[SIMHASH] and old.checksum == row[CHECKSUM])
   return stays and near.of(id) or row[CHECKSUM]
 end
 
