@@ -155,11 +155,11 @@ def forgotten(
 
 
 def _too_many(found: Mapping[str, str], oracle: Oracle, configuration: Configuration) -> Iterator[str]:
-    """Yield what is said of addresses, without the few that a site may lose that mostly fails: as many as without folding (`checks.py`)."""
+    """Yield what is said of addresses, without the few that a site may lose that mostly fails, or each time anew: as without folding (`checks.py`)."""
     few: defaultdict[str, list[str]] = defaultdict(list)
     for url, said in found.items():
         into = configuration.folded(url)
-        if oracle.outage(into) == "mostly":
+        if oracle.outage(into) in ("mostly", "flaky"):
             few[host_of(into)].append(said)
         else:
             yield said
