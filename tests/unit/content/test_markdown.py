@@ -161,7 +161,7 @@ MAX_COLUMNS_WRITTEN = 5 * 1_300
             "*_[",
             "\\",
         ],
-        5,
+        1,
     ),
 )
 def test_a_megabyte_of_one_piece_takes_no_more_than_its_length(piece: str) -> None:

@@ -115,6 +115,7 @@ def test_a_part_has_the_anchor_of_its_section(name: str) -> None:
     assert sections(html)[-1].anchor == expected
 
 
+@pytest.mark.full
 def test_the_time_is_proportional_to_the_page_where_parts_are_large_too() -> None:
     assert is_linear(lambda number: sections("<p>a" * number, 1_000_000), 20_000)
 
@@ -125,6 +126,7 @@ def test_keys_of_sections_stay_when_others_come_and_go() -> None:
     assert [part.key for part in after if part.title != "New"] == [part.key for part in before if part.title != "A"]
 
 
+@pytest.mark.full
 def test_a_page_has_a_limited_number_of_parts() -> None:
     assert len(sections("<h2>A</h2>b" * 100_000)) == MAX_PARTS
 

@@ -205,7 +205,7 @@ def test_a_site_that_answers_so_to_everything(
 SECTION = [(first, share) for first in (0, 400, 908) for share in ("in a row", "here and there")]
 
 
-@pytest.mark.parametrize(("first", "share"), some(SECTION, 2))
+@pytest.mark.parametrize(("first", "share"), some(SECTION, 1))
 def test_a_section_that_is_really_gone_leaves_within_two_runs(tmp_path: Path, first: int, share: str) -> None:
     web = site(tmp_path, 1_000)
     names = sorted(web.pages)[1:]
@@ -217,6 +217,7 @@ def test_a_section_that_is_really_gone_leaves_within_two_runs(tmp_path: Path, fi
     assert web.held() == {}
 
 
+@pytest.mark.full
 def test_of_a_large_section_the_rest_is_held_as_too_many(tmp_path: Path) -> None:
     web = site(tmp_path, 1_000)
     answer(web, 404, sorted(web.pages)[301:601])

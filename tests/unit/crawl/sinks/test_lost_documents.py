@@ -194,6 +194,7 @@ def test_a_crawl_that_does_not_end_looks_once_a_day(sides: tuple[Side, Side]) ->
     engine.close()
 
 
+@pytest.mark.full
 def test_many_are_made_due_in_batches(tmp_path: Path) -> None:
     pages = [f"{HOME}{number}" for number in range(1_201)]
     with ExitStack() as stack:
@@ -217,6 +218,7 @@ def test_many_are_made_due_in_batches(tmp_path: Path) -> None:
         assert documents(a) == {HOME, *pages}
 
 
+@pytest.mark.full
 def test_after_a_kill_at_any_moment_it_is_sent_again(tmp_path: Path) -> None:
     with closing(EmbeddedIndex(tmp_path / "index.db", owner="b")) as index:
         b = Side(tmp_path / "b", MemoryStore(sinks=(EMBEDDED,)), index)
