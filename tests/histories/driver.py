@@ -34,6 +34,7 @@ from crawlspace.index.sink import Sink
 from crawlspace.model import State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.items import simhash_of
+from crawlspace.state.redis.keys import Prefix
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.status import Status
@@ -277,6 +278,8 @@ class SimulatedCrawler(IndexFile):
             store = self._on_server(self.name)
             store.use_sinks(self.sinks)
             store.release([state.id for state in store.urls(leased=True)])
+            for claim in store.server.client.scan_iter(f"{store.server.prefix}{Prefix.CLAIM}*"):
+                store.server.client.delete(claim)  # of a crawl that was killed: it expires by the server's clock
             return store
         return SqliteStore.open_for_crawl(collection.store_file, sinks=self.sinks, clock=self.clock)
 
