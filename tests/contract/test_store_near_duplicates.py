@@ -328,8 +328,8 @@ def test_where_all_pages_get_another_text_none_stays_apart_because_of_former_one
     known.discover(A, B, C)
     known.record(*pages(a="2", b="0", c="1")(known))
     begin_epoch(store)
-    for text in ({"a": "5"}, {"b": "2"}, {"c": "4"}):
-        (change,) = pages(**text)(known)
+    for later in ({"a": "5"}, {"b": "2"}, {"c": "4"}):
+        (change,) = pages(**later)(known)
         change.state.simhash = signed(store, change.state.simhash)
         known.record(change)
     assert groups(store) == {A: [B, C]}
@@ -342,8 +342,8 @@ def test_an_alternate_of_a_page_without_signature_stays_with_it(known: Known, st
         known.record(known_without(known, url, text))
     known.record(page(known, D, "far", OTHER))
     use_distance(store, 3)
-    for text in ({"b": "2"}, {"a": "0"}):
-        (change,) = pages(**text)(known)
+    for near in ({"b": "2"}, {"a": "0"}):
+        (change,) = pages(**near)(known)
         change.state.simhash = signed(store, change.state.simhash)
         known.record(change)
     together = groups(store)
