@@ -68,6 +68,8 @@ T = TypeVar("T")
 
 LOOK_EVERY_S = 0.5
 """Whether the crawl is ending: no file is waited for then."""
+MOST_WAITING = 200
+"""Pages that wait to be read by a process: then nothing more is requested. They are in memory, and fetched again after a kill."""
 
 
 class FileReading:
@@ -89,6 +91,15 @@ class FileReading:
         self._reads_all = content.is_main or content.markdown or content.part_chars > 0
         """Whether something of every page is taken by a process."""
         self._extracts = bool(rules or self._boilerplate) or self._reads_all
+        self._running: set[asyncio.Task[Any]] = set()
+        """Thousands may wait, so that one look at the end of the crawl is for all of them."""
+        self._looking: asyncio.TimerHandle | None = None
+        self._waiting = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so many pages wait that none is to be requested. Scrapy is woken when fewer do."""
+        return self._waiting >= MOST_WAITING
 
     def read_first(self, parse: Callable[..., Any]) -> Callable[..., Any]:
         """Return a callback that reads the file of a response, or applies the extraction rules of a page, before `parse` gets it."""
@@ -122,6 +133,8 @@ class FileReading:
 
     def close(self) -> None:
         """End the processes. The leases of files that still wait are given back, and they are fetched again."""
+        if self._looking is not None:
+            self._looking.cancel()
         self._processes.close()
         self._page_processes.close()
 
@@ -172,14 +185,37 @@ class FileReading:
     async def _until_done(self, request: Request, name: str, work: Coroutine[Any, Any, Any]) -> bool:
         """Put the result of some work into the meta of a request; return False if the crawl ends before."""
         task = asyncio.ensure_future(work)
+        is_page = name != CONTENTS  # pages are not held up by files
+        self._waiting += is_page
+        self._running.add(task)
+        if self._looking is None:
+            self._look_later()
         try:
-            while not (await asyncio.wait({task}, timeout=LOOK_EVERY_S))[0]:
-                if is_closing(self._crawler):
-                    return False
-            request.meta[name] = task.result()
+            request.meta[name] = await task
+        except asyncio.CancelledError:
+            if not is_closing(self._crawler):
+                raise
+            return False
         finally:
+            self._running.discard(task)
             task.cancel()
+            was_behind = self.is_behind
+            self._waiting -= is_page
+            if was_behind and not self.is_behind:
+                wake(self._crawler)
         return True
+
+    def _look_later(self) -> None:
+        self._looking = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        """End the work that nobody waits for any more, where the crawl is ending."""
+        self._looking = None
+        if is_closing(self._crawler):
+            for task in self._running:
+                task.cancel()
+        elif self._running:
+            self._look_later()
 
     async def _done_and_parsed(
         self,

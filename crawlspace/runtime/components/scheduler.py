@@ -109,6 +109,8 @@ class FrontierScheduler(BaseScheduler):
         shared = self._session.shared
         if self._session.error is not None or self._in_this_turn >= AT_A_TURN or (shared is not None and not shared.may_fetch()):
             return None
+        if self._files.is_behind:
+            return None
         now = monotonic()
         first = self._redirected_robots(now) or self._repeated.take(now) or self._own.requests.take()
         if first is not None:

@@ -38,7 +38,8 @@ URL = "http://a.example/a"
 class Crawl:
     """A crawl whose files are read when the test says so."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_main: bool = False) -> None:
+        """`is_main`: pages are read by a process, too."""
         self.folder = folder
         self.arrived: list[int] = []
         """Sizes of the files whose sites may be requested again."""
@@ -50,7 +51,7 @@ class Crawl:
             collection=SimpleNamespace(
                 files=files,
                 data_folder=folder,
-                content=SimpleNamespace(is_main=False, markdown=False, part_chars=0),
+                content=SimpleNamespace(is_main=is_main, markdown=False, part_chars=0, exclusion_marks=()),
                 extraction_rules=NO_RULES,
             ),
             space=SimpleNamespace(at_headers=lambda kind, site, conclusive=False: Decision(Reason.ADMITTED, None, ())),
@@ -95,6 +96,30 @@ def test_a_page_is_parsed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert list(crawl.files.read_first(parse)(page)) == [None]
     assert list(crawl.files.read_first(parse)(Response(URL, request=Request(URL)))) == [None]
     assert (crawl.arrived, crawl.jobs) == ([], [])
+
+
+async def test_nothing_is_requested_while_many_pages_wait_to_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in memory. Files may wait: those are on disk, where they are large."""
+    crawl = Crawl(tmp_path, monkeypatch, is_main=True)
+    woken: list[int] = []
+    crawl.slot.nextcall.schedule = lambda: woken.append(1)
+    monkeypatch.setattr(module, "MOST_WAITING", 2)
+
+    async def extract(_processes: FileProcesses, _job: object) -> None:
+        await crawl.may_read.wait()
+
+    monkeypatch.setattr(FileProcesses, "extract", extract)
+    file = crawl.files.read_first(parse)(crawl.response("application/pdf", PDF))
+    reading = [asyncio.ensure_future(anext(file))]
+    for is_behind in (False, False, True, True):
+        await asyncio.sleep(0)
+        assert crawl.files.is_behind is is_behind
+        page = crawl.files.read_first(parse)(crawl.response("text/html", b"<p>page"))
+        reading.append(asyncio.ensure_future(anext(page)))
+    woken.clear()
+    crawl.may_read.set()
+    await asyncio.gather(*reading)
+    assert (crawl.files.is_behind, len(woken)) == (False, 1)
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
