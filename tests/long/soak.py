@@ -40,7 +40,7 @@ _CACHES_FULL = 400_000
 _CACHES_MB = 100
 """Bound of what the caches still take in a shorter run: that of SQLite may have 64 MB."""
 _CONNECTIONS = 32
-"""Requests at a time: so many connections may differ between two moments of a short run."""
+"""Requests at a time. Connections to sites are kept, one for each: so many may differ between two moments of a short run."""
 _STILL_S = 300
 """Time without any page after which a crawl does not move any more."""
 _POLL_S = 0.2
@@ -183,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
             say(f"{time.monotonic() - began:.0f} s: killed at {len(web.served):,} pages")
         crawl.finish()
         took_s = time.monotonic() - began
-        rows = [*_measured(samples), *_truth(collection, web, search)]
+        rows = [*_measured(samples, connections=options.sites + _CONNECTIONS), *_truth(collection, web, search)]
     return [
         *rows,
         Row(_NAME, "pages in the index that the rules excluded meanwhile", f"{aside:,}"),
@@ -216,7 +216,7 @@ def _configure(collection: BenchCollection, web: _Web, server: PageServer, searc
     (collection.folder / "collections" / NAME / "extract.toml").write_text(_EXTRACTION, encoding="utf-8")
 
 
-def _measured(samples: Sequence[_Sample]) -> list[Row]:
+def _measured(samples: Sequence[_Sample], *, connections: int) -> list[Row]:
     """Compare the last tenth of the pages of a process with the first."""
     if len(samples) < 20:
         raise BenchmarkFailed(f"{len(samples)} samples are too few: crawl more pages")
@@ -227,7 +227,7 @@ def _measured(samples: Sequence[_Sample]) -> list[Row]:
     rows = []
     for what, grows_by, values in (
         ("RSS in MB", _CACHES_MB, [[one.rss_mb for one in part] for part in (first, last)]),
-        ("file descriptors", _CONNECTIONS, [[one.descriptors for one in part] for part in (first, last)]),
+        ("file descriptors", connections, [[one.descriptors for one in part] for part in (first, last)]),
         ("threads", 1, [[one.threads for one in part] for part in (first, last)]),
     ):
         before, after = (median(part) for part in values)
