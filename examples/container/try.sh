@@ -20,16 +20,16 @@ ls "$here"/../../dist/crawlspace-*.whl >/dev/null 2>&1 || { echo "there is no wh
 [ -e "$root/usr/bin/python3" ] || debootstrap --variant=minbase --include=python3-venv "$suite" "$root" ${MIRROR:-}
 
 # COPY
-rm -rf "$root/tmp/crawlspace" "$root/opt/crawlspace" "$root/srv/crawlspace"
-mkdir -p "$root/tmp/crawlspace"
-cp "$here/../../requirements.txt" "$here/install.sh" "$here"/../../dist/crawlspace-*.whl "$root/tmp/crawlspace/"
+rm -rf "$root/build" "$root/opt/crawlspace" "$root/srv/crawlspace"
+mkdir -p "$root/build"
+cp "$here/../../requirements.txt" "$here/install.sh" "$here"/../../dist/crawlspace-*.whl "$root/build/"
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-cp -L /etc/ssl/certs/ca-certificates.crt "$root/tmp/crawlspace/certificates.pem"
+cp -L /etc/ssl/certs/ca-certificates.crt "$root/build/certificates.pem"
 
 # RUN
 chroot "$root" userdel crawlspace 2>/dev/null || true
-chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin PIP_CERT=/tmp/crawlspace/certificates.pem sh /tmp/crawlspace/install.sh
-rm -r "$root/tmp/crawlspace"
+chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin PIP_CERT=/build/certificates.pem sh /build/install.sh
+rm -r "$root/build"
 
 # ENV, USER, WORKDIR, VOLUME, and what compose.yaml adds: read_only, tmpfs, cap_drop, no-new-privileges.
 cat >"$root/srv/try-crawl.sh" <<'CRAWL'

@@ -37,8 +37,8 @@ def test_the_scripts_can_be_parsed(name: str) -> None:
 
 def test_the_dockerfile_installs_by_the_script_that_is_tried_without_docker() -> None:
     ran = [what for name, what in instructions() if name == "RUN"]
-    assert ran == ["sh /tmp/crawlspace/install.sh && rm -r /tmp/crawlspace"]
-    assert "sh /tmp/crawlspace/install.sh" in text("try.sh")
+    assert ran == ["sh /build/install.sh && rm -r /build"]
+    assert "sh /build/install.sh" in text("try.sh")
 
 
 def test_user_folder_and_path_are_the_same_everywhere() -> None:

@@ -92,7 +92,7 @@ class FileReading:
         """Whether something of every page is taken by a process."""
         self._extracts = bool(rules or self._boilerplate) or self._reads_all
         self._running: set[asyncio.Task[Any]] = set()
-        """Thousands may wait, so that one look at the end of the crawl is for all of them."""
+        """All that waits for a process: one look whether the crawl is ending is for all of them."""
         self._looking: asyncio.TimerHandle | None = None
         self._waiting = 0
 

@@ -107,9 +107,8 @@ class FrontierScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Return the next request that may go out now. When there is none, Scrapy is woken as soon as there may be."""
         shared = self._session.shared
-        if self._session.error is not None or self._in_this_turn >= AT_A_TURN or (shared is not None and not shared.may_fetch()):
-            return None
-        if self._files.is_behind:
+        is_full = self._in_this_turn >= AT_A_TURN or self._files.is_behind
+        if self._session.error is not None or is_full or (shared is not None and not shared.may_fetch()):
             return None
         now = monotonic()
         first = self._redirected_robots(now) or self._repeated.take(now) or self._own.requests.take()
