@@ -35,6 +35,8 @@ _NAME = "soak"
 _FIRST, _LAST = 0.1, 0.98
 """The part of the pages that one process crawls."""
 _ALLOWED = 1.05
+_PACE = 0.95
+"""Least part of the pages a second, in a run long enough to tell: the first tenth of a short one has starts and full queues."""
 _CACHES_FULL = 400_000
 """Pages from which on the caches of a crawl are full in the first tenth of the time that is measured."""
 _CACHES_MB = 100
@@ -247,6 +249,8 @@ def _measured(samples: Sequence[_Sample], *, connections: int) -> list[Row]:
             _NAME,
             "pages/s, last tenth; the first after the warm-up",
             f"{rates[1]:.0f}; {rates[0]:.0f}: {rates[1] / rates[0]:.2f} times",
+            f">= {_PACE * rates[0]:.0f}" if end >= _CACHES_FULL else "",
+            rates[1] >= _PACE * rates[0] if end >= _CACHES_FULL else None,
         )
     )
     return rows
