@@ -1,3 +1,3 @@
 """The decisions and the state of the crawler; imports Scrapy in `runtime` and `commands` only."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
