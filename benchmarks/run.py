@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
+from textwrap import fill
 
 from benchmarks.measure import PROJECT, BenchmarkFailed, Row, say, taken_away_s
 
@@ -132,7 +133,7 @@ def _filled(page: str, results: dict[str, list[object]], away: dict[str, str]) -
     sections = dict(_sections(old))
     day = datetime.now(UTC).date().isoformat()
     for name, rows in results.items():
-        sections[name] = f"{day}, {machine()}{away[name]}\n\n{_table(rows)}"
+        sections[name] = f"{fill(f'{day}, {machine()}{away[name]}', 120)}\n\n{_table(rows)}"
     ordered = sorted(sections, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES))
     body = "".join(f"\n### `{name}`\n\n{sections[name].strip()}\n" for name in ordered)
     return f"{head}{_BEGIN}\n{body}\n{_END}{foot}"
