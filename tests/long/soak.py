@@ -36,7 +36,7 @@ _FIRST, _LAST = 0.1, 0.98
 """The part of the pages that one process crawls."""
 _ALLOWED = 1.05
 _PACE = 0.95
-"""Least part of the pages a second, in a run long enough to tell: the first tenth of a short one has starts and full queues."""
+"""Least pages a second of the last tenth, as a multiple of the first; for long runs, since the pace of a short one depends on its start."""
 _CACHES_FULL = 400_000
 """Pages from which on the caches of a crawl are full in the first tenth of the time that is measured."""
 _CACHES_MB = 100
@@ -226,6 +226,7 @@ def _measured(samples: Sequence[_Sample], *, connections: int) -> list[Row]:
     tenth = (end - begin) / 10
     first = [one for one in samples if begin + tenth < one.pages <= begin + 2 * tenth]
     last = [one for one in samples if one.pages > end - tenth]
+    is_long = end >= _CACHES_FULL
     rows = []
     for what, grows_by, values in (
         ("RSS in MB", _CACHES_MB, [[one.rss_mb for one in part] for part in (first, last)]),
@@ -233,7 +234,7 @@ def _measured(samples: Sequence[_Sample], *, connections: int) -> list[Row]:
         ("threads", 1, [[one.threads for one in part] for part in (first, last)]),
     ):
         before, after = (median(part) for part in values)
-        limit = before + grows_by if end < _CACHES_FULL else before * _ALLOWED
+        limit = before * _ALLOWED if is_long else before + grows_by
         rows.append(
             Row(
                 _NAME,
@@ -249,8 +250,8 @@ def _measured(samples: Sequence[_Sample], *, connections: int) -> list[Row]:
             _NAME,
             "pages/s, last tenth; the first after the warm-up",
             f"{rates[1]:.0f}; {rates[0]:.0f}: {rates[1] / rates[0]:.2f} times",
-            f">= {_PACE * rates[0]:.0f}" if end >= _CACHES_FULL else "",
-            rates[1] >= _PACE * rates[0] if end >= _CACHES_FULL else None,
+            f">= {_PACE * rates[0]:.0f}" if is_long else "",
+            rates[1] >= _PACE * rates[0] if is_long else None,
         )
     )
     return rows
