@@ -106,7 +106,8 @@ def ends_of_records(file: BinaryIO) -> Iterator[int]:
     while data := unread or file.read(_READ_BYTES):
         try:
             part = member.decompress(data, _INFLATED_BYTES)  # no member is ever inflated as a whole
-            while member.unconsumed_tail or len(part) == _INFLATED_BYTES:
+            # At the end of a member zlib leaves what follows it in `unconsumed_tail` too.
+            while not member.eof and (member.unconsumed_tail or len(part) == _INFLATED_BYTES):
                 part = member.decompress(member.unconsumed_tail, _INFLATED_BYTES)
         except zlib.error:
             return

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
 
@@ -19,7 +21,7 @@ from warcio.checker import Checker
 
 from crawlspace.admin.archive import compact
 from crawlspace.archive import members
-from crawlspace.archive.files import archive_files, close_abandoned, file_and_offset, open_files, place_of
+from crawlspace.archive.files import archive_files, close_abandoned, ends_of_records, file_and_offset, open_files, place_of
 from crawlspace.archive.members import faults_of, records_of
 from crawlspace.clock import FakeClock
 from crawlspace.document import Document
@@ -302,6 +304,13 @@ def test_a_file_that_was_cut_ends_behind_its_last_whole_record(archive: Archive,
     close_abandoned(archive.folder)
     assert open_files(archive.folder) == []
     assert len(by_warcio(archive.folder)) == left
+
+
+@pytest.mark.parametrize("content", [bytes, os.urandom], ids=["a run of one byte", "random bytes"])
+def test_records_of_any_size_are_found(content: Callable[[int], bytes]) -> None:
+    sizes = (0, 1, (1 << 18) - 1, 1 << 18, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 1_500_000, 2 << 20, 5_000_000)
+    records = [gzip.compress(content(size), compresslevel=1) for size in (*sizes, *reversed(sizes))]
+    assert list(ends_of_records(io.BytesIO(b"".join(records)))) == list(accumulate(map(len, records)))
 
 
 def test_a_file_that_is_being_written_is_left_alone(archive: Archive) -> None:
